@@ -1,0 +1,58 @@
+/** What `serve` prints once it listens: where, in front of whom, and a line to try. */
+import type { Standing } from '../aggregate/discover.ts';
+import type { HeadgateConfig } from '../config/types.ts';
+import type { RouteRuntime } from '../pipeline.ts';
+import { META_CAPABILITIES, META_VERSION } from '../protocol/meta.ts';
+
+export interface SummaryInput {
+  readonly config: HeadgateConfig;
+  readonly addresses: { readonly mcp: string; readonly status: string };
+  readonly routes: readonly RouteRuntime[];
+  readonly version: string;
+  readonly revision: string;
+}
+
+/** The start-up summary, for people; the `listening` lines are stable for scripts. */
+export function startupSummary({ addresses, routes, version, revision }: SummaryInput): string {
+  const lines = [
+    `headgate ${version}  MCP ${revision}`,
+    `listening  mcp     ${addresses.mcp}`,
+    `listening  status  ${addresses.status}`,
+  ];
+  for (const route of routes) {
+    lines.push(`route      ${route.config.path}`);
+    for (const member of route.members) {
+      const name = member.config.name.padEnd(12);
+      lines.push(`upstream   ${name}  ${describe(route.discovery.standing(member.rank))}`);
+    }
+  }
+  const first = routes[0];
+  if (first !== undefined) lines.push('try', `  ${curl(`${addresses.mcp}${first.config.path}`, revision)}`);
+  return `${lines.join('\n')}\n`;
+}
+
+function describe(standing: Standing): string {
+  switch (standing.kind) {
+    case 'seen': {
+      const { versions, capabilities } = standing.seen;
+      return `up  ${versions.join(', ')}  ${[...capabilities.keys()].join(' ')}`;
+    }
+    case 'unseen':
+      return `not seen yet (${standing.why})`;
+    case 'legacy':
+      return 'speaks an older revision only: not yet supported';
+  }
+}
+
+function curl(url: string, revision: string): string {
+  const meta = { [META_VERSION]: revision, [META_CAPABILITIES]: {} };
+  const body = { jsonrpc: '2.0', id: 1, method: 'resources/list', params: { _meta: meta } };
+  return [
+    `curl -s ${url}`,
+    `-H 'Content-Type: application/json'`,
+    `-H 'Accept: application/json, text/event-stream'`,
+    `-H 'MCP-Protocol-Version: ${revision}'`,
+    `-H 'Mcp-Method: resources/list'`,
+    `-d '${JSON.stringify(body)}'`,
+  ].join(' ');
+}

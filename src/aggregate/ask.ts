@@ -1,0 +1,248 @@
+/**
+ * One question to one upstream on behalf of one caller, through the cache.
+ *
+ * Cache and upstream never meet but here: the cache decides whether to ask, the upstream answers, and this file says
+ * what of an answer may be kept and what goes to whom.
+ */
+import { forwardedHeaders, privateBound, seesCallers } from '../auth/forward.ts';
+import { cacheKey, type KeyParts } from '../cache/key.ts';
+import type { Cache } from '../cache/through.ts';
+import type { Cached, CachePolicy, CacheRequest, Loaded } from '../cache/types.ts';
+import type { UpstreamConfig } from '../config/types.ts';
+import type { LogOnce } from '../observability/log.ts';
+import { type ResultTail, tailMembers } from '../protocol/answer.ts';
+import type { Head } from '../protocol/headers.ts';
+import { arrayElements, memberOf } from '../protocol/json.ts';
+import type { MethodRow } from '../protocol/methods.ts';
+import type { KeyTexts, Params } from '../protocol/params.ts';
+import type { Audience } from '../routing/ownership.ts';
+import type { Failure, ReadOutcome, Upstream } from '../upstream/types.ts';
+
+/** An upstream on a route. */
+export interface Member {
+  /** Its place in the route's order. */
+  readonly rank: number;
+  readonly config: UpstreamConfig;
+  readonly upstream: Upstream;
+  /** Digest of what makes its answers; see `upstreamIdentity`. */
+  readonly identity: string;
+}
+
+/** On whose behalf, and how long somebody waits for it. */
+export interface Asking {
+  readonly partition: string;
+  readonly head: Head;
+  readonly params: Params;
+  readonly texts: KeyTexts;
+  readonly version: string;
+  readonly signal: AbortSignal;
+  readonly caching: 'on' | 'off';
+  /** Takes the notifications of an SSE answer. */
+  readonly notify?: (message: Uint8Array) => void;
+  /** Called when waiting for an upstream begins; what it returns, when it ends. */
+  waiting(): () => void;
+}
+
+/** What is asked. */
+export interface Question {
+  readonly row: MethodRow;
+  /** The resource, for reads. */
+  readonly uri?: string;
+  readonly cursor?: string;
+  /** JSON text of the params as they go upstream. */
+  readonly paramsText: string;
+  readonly maxBytes: number;
+  readonly deadlineMs?: number;
+  /** The second leg of a round-trip neither reads nor fills the cache. */
+  readonly roundTrip?: true;
+}
+
+/** Everything an upstream can say that is not a cacheable result. */
+export type Told =
+  | { readonly kind: 'input_required'; readonly result: ResultTail }
+  | {
+      readonly kind: 'error';
+      readonly code: number;
+      readonly message: string;
+      readonly data: string | undefined;
+      readonly status: number;
+    }
+  | {
+      readonly kind: 'refused';
+      readonly status: number;
+      readonly challenge: string | undefined;
+      readonly retryAfter: string | undefined;
+    }
+  | { readonly kind: 'failure'; readonly failure: Failure };
+
+export interface AskDeps {
+  readonly cache: Cache;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Milliseconds since 1970: only to read a token's `exp`. */
+  readonly wallClock: () => number;
+  readonly logOnce: LogOnce;
+}
+
+/** Asks. *Never* rejects but when the caller has left. */
+export async function ask(
+  deps: AskDeps,
+  member: Member,
+  asking: Asking,
+  question: Question,
+): Promise<Cached<Told>> {
+  const { config } = member;
+  const { row } = question;
+  const { headers, varying } = forwardedHeaders(config, asking.head);
+  const parts = keyParts(member, asking, row, varying, question);
+  const request: CacheRequest = {
+    upstream: config.name,
+    method: row.method,
+    baseKey: cacheKey(parts),
+    partition: asking.partition,
+    policy: policyFor(deps, member, asking),
+    use: question.roundTrip
+      ? { bypass: 'mrtr' }
+      : asking.caching === 'off'
+        ? { bypass: 'disabled' }
+        : 'normal',
+    ...(row.list !== undefined && {
+      chain: {
+        id: cacheKey({ ...parts, cursor: undefined }),
+        position: question.cursor === undefined ? 'first' : 'later',
+      },
+    }),
+    signal: asking.signal,
+  };
+  const waited = asking.waiting();
+  const cached = await deps.cache
+    .through<Told>(request, async (signal) => {
+      const outcome = await member.upstream.read({
+        method: row.method,
+        name: row.named === undefined ? undefined : question.uri,
+        params: question.paramsText,
+        version: asking.version,
+        headers,
+        idempotent: row.idempotent,
+        signal,
+        maxBytes: question.maxBytes,
+        ...(question.deadlineMs !== undefined && { deadlineMs: question.deadlineMs }),
+        ...(asking.notify !== undefined && { onNotification: asking.notify }),
+      });
+      hintAtTtl(deps, member, row, outcome);
+      return sort(outcome, row);
+    })
+    .finally(waited);
+  return cached;
+}
+
+/** Drops the stored pages of an upstream's list as this caller sees it: it refused its own cursor (R15). */
+export function dropPages(deps: AskDeps, member: Member, asking: Asking, row: MethodRow): void {
+  const { varying } = forwardedHeaders(member.config, asking.head);
+  deps.cache.dropChain(cacheKey(keyParts(member, asking, row, varying, {})), asking.partition);
+}
+
+function policyFor(deps: AskDeps, { config }: Member, asking: Asking): CachePolicy {
+  const bound = privateBound(config, asking.head);
+  if (bound === undefined) return config.cache;
+  const privateLimit =
+    bound.kind === 'for'
+      ? ({ kind: 'ttl', maxMs: bound.ms } as const)
+      : ({ kind: 'until', at: deps.now() + (bound.wallMs - deps.wallClock()) } as const);
+  return { ...config.cache, privateLimit };
+}
+
+function keyParts(
+  member: Member,
+  asking: Asking,
+  row: MethodRow,
+  forwarded: KeyParts['forwarded'],
+  { uri, cursor }: Pick<Question, 'uri' | 'cursor'>,
+): KeyParts {
+  const { params, capabilities, meta } = asking.texts;
+  return {
+    upstream: member.config.name,
+    upstreamDigest: member.identity,
+    revision: asking.version,
+    method: row.method,
+    forwarded,
+    uri,
+    cursor,
+    params,
+    capabilities,
+    meta,
+  };
+}
+
+/** An operator who wonders why nothing is ever a hit is told once, by name, what would change it. */
+function hintAtTtl(deps: AskDeps, { config }: Member, row: MethodRow, outcome: ReadOutcome): void {
+  if (outcome.kind !== 'answer' || outcome.answer.kind !== 'result' || row.route === 'discover') return;
+  if (outcome.answer.hints.ttlMs !== undefined || config.cache.ttlDefaultMs > 0) return;
+  const upstream = config.name;
+  const message = `nothing is kept: answers carry no ttlMs; to keep them anyway set upstreams.${upstream}.cache.ttl.default`;
+  deps.logOnce(`no-ttl ${upstream} ${row.method}`, 'info', { upstream, method: row.method }, message);
+}
+
+/** What of an outcome may be kept, and who may have the rest. */
+function sort(outcome: ReadOutcome, row: MethodRow): Loaded<Told> {
+  if (outcome.kind === 'failure') {
+    const { failure } = outcome;
+    return {
+      kind: 'failed',
+      value: { kind: 'failure', failure },
+      stale: STALE_ALLOWED.has(failure.kind) ? 'allowed' : 'never',
+    };
+  }
+  if (outcome.kind === 'refused') return { kind: 'uncacheable', value: outcome, share: 'context' };
+  const { answer, status } = outcome;
+  if (answer.kind === 'error') {
+    const { code, message, data } = answer;
+    return { kind: 'uncacheable', value: { kind: 'error', code, message, data, status }, share: 'context' };
+  }
+  if (answer.resultType === 'input_required' && row.route === 'uri') {
+    return { kind: 'uncacheable', value: { kind: 'input_required', result: answer.result }, share: 'leader' };
+  }
+  if (answer.resultType !== 'complete')
+    return brokenAnswer(`resultType is not one of a ${row.method} result`);
+  const content = contentOf(answer.result.tail, row);
+  if (content === 'broken') return brokenAnswer(`no result of ${row.method}`);
+  return {
+    kind: 'complete',
+    tail: answer.result.tail,
+    storable: answer.result.storable,
+    hints: answer.hints,
+    receivedAt: outcome.receivedAt,
+    // An empty `contents` can mean "not found" as well as "empty": passed on, not kept (R25).
+    storableAtAll: content === 'full',
+  };
+}
+
+/** Failures after which the last good answer is better than none (design, section 6, staleIfError). */
+const STALE_ALLOWED: ReadonlySet<Failure['kind']> = new Set([
+  'connect',
+  'timeout',
+  'reset',
+  'http_5xx',
+  'circuit_open',
+  'full',
+]);
+
+function brokenAnswer(detail: string): Loaded<Told> {
+  const failure: Failure = { kind: 'broken', proxyError: 'http_protocol_error', detail };
+  return { kind: 'failed', value: { kind: 'failure', failure }, stale: 'never' };
+}
+
+function contentOf(tail: Uint8Array, row: MethodRow): 'full' | 'empty' | 'broken' {
+  const field = row.list?.field ?? (row.route === 'uri' ? 'contents' : undefined);
+  if (field === undefined) return 'full';
+  const member = memberOf(tailMembers(tail), field);
+  const elements = member && arrayElements(tail, member.start);
+  if (elements === undefined) return 'broken';
+  return row.list === undefined && elements.length === 0 ? 'empty' : 'full';
+}
+
+/** Whom an answer teaches who owns what: everybody, if it came public or no caller could have changed it. */
+export function audienceOf(member: Member, scope: 'public' | 'private', partition: string): Audience {
+  if (scope === 'public' || !seesCallers(member.config)) return { kind: 'everybody' };
+  return { kind: 'context', context: partition };
+}

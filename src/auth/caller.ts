@@ -1,0 +1,48 @@
+/**
+ * Who is asking? The authorization context of a request as an opaque digest (design, section 3.3).
+ *
+ * It covers everything of a request that can reach an upstream of its route or tells callers apart, so that two
+ * callers who differ in any of it never share a private answer (R22). *Never* holds or yields a raw credential.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import type { HeadgateConfig, RouteConfig } from '../config/types.ts';
+import type { Head } from '../protocol/headers.ts';
+
+/** The context of every caller who sends nothing that tells callers apart. */
+export const ANONYMOUS = 'anonymous';
+
+/** Headers that carry credentials whatever the configuration says. */
+const BUILT_IN = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key'] as const;
+
+export type Identify = (head: Head) => string;
+
+/** The key of the digests: from the configured secrets, so that replicas agree; otherwise of this process alone. */
+export function partitionKey(config: Pick<HeadgateConfig, 'secrets'>): Uint8Array {
+  const first = config.secrets[0];
+  if (first === undefined) return randomBytes(32);
+  return createHmac('sha256', first.reveal()).update('headgate partition v1').digest();
+}
+
+/** The `identify` of one route. */
+export function createIdentify(
+  config: Pick<HeadgateConfig, 'upstreams' | 'cache'>,
+  route: RouteConfig,
+  key: Uint8Array,
+): Identify {
+  const names = new Set<string>([...BUILT_IN, ...config.cache.partitionHeaders]);
+  for (const upstream of route.upstreams) {
+    for (const name of config.upstreams.get(upstream)?.forwardHeaders ?? []) names.add(name);
+  }
+  const sorted = [...names].sort();
+  return (head) => identify(head, sorted, key);
+}
+
+function identify(head: Head, names: readonly string[], key: Uint8Array): string {
+  let told = '';
+  for (const name of names) {
+    const value = head.headers.get(name);
+    // Lengths make the tuple unambiguous: no value can imitate the next header.
+    if (value !== undefined) told += `${name}:${value.length}:${value};`;
+  }
+  return told === '' ? ANONYMOUS : createHmac('sha256', key).update(told).digest('base64url');
+}

@@ -1,0 +1,109 @@
+/** What of a request reaches which upstream. By default: nothing that says who the caller is. */
+import { createHash } from 'node:crypto';
+import type { UpstreamConfig } from '../config/types.ts';
+import { type Head, PARAM_HEADER_PREFIX } from '../protocol/headers.ts';
+
+/** *Spec:* basic/index, "Trace context": passed through unchanged while the gateway makes no spans of its own. */
+const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const;
+
+export interface Forwarded {
+  /** Lower-case headers for the upstream request: credentials, forwarded and trace headers. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** `[name, value]` of every `forwardHeaders` name: part of the cache key, for public answers too. */
+  readonly varying: readonly (readonly [string, string | undefined])[];
+}
+
+/** The headers of a caller's request that this upstream may see, and the gateway's own credential for it. */
+export function forwardedHeaders(upstream: UpstreamConfig, head: Head): Forwarded {
+  const headers: Record<string, string> = { ...ownCredential(upstream) };
+  const varying: [string, string | undefined][] = [];
+  for (const name of upstream.forwardHeaders) {
+    const value = head.headers.get(name);
+    varying.push([name, value]);
+    if (value !== undefined && headers[name] === undefined) headers[name] = value;
+  }
+  if (upstream.auth.type === 'forward') {
+    const authorization = head.headers.get('authorization');
+    if (authorization !== undefined) headers.authorization = authorization;
+  }
+  for (const name of TRACE_HEADERS) {
+    const value = head.headers.get(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return { headers, varying };
+}
+
+/** The `Mcp-Param-*` headers of a call, untouched. */
+export function paramHeaders(head: Head): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of head.headers) {
+    if (name.startsWith(PARAM_HEADER_PREFIX)) headers[name] = value;
+  }
+  return headers;
+}
+
+/** The credential that the gateway itself presents to an upstream. */
+export function ownCredential(upstream: UpstreamConfig): Readonly<Record<string, string>> {
+  const { auth } = upstream;
+  switch (auth.type) {
+    case 'bearer':
+      return { authorization: `Bearer ${auth.token.reveal()}` };
+    case 'header':
+      return { [auth.name.toLowerCase()]: auth.value.reveal() };
+    case 'none':
+    case 'forward':
+      return {};
+  }
+}
+
+/** Whether anything of a caller can change what this upstream answers. */
+export function seesCallers(upstream: UpstreamConfig): boolean {
+  return upstream.auth.type === 'forward' || upstream.forwardHeaders.length > 0;
+}
+
+/** How long a private answer may be served without the upstream seeing the token again, where none says its end. */
+export const FORWARDED_PRIVATE_MS = 60_000;
+
+/** A bound on private answers: so long after their receipt, or until a wall-clock time. */
+export type PrivateBound =
+  | { readonly kind: 'for'; readonly ms: number }
+  | { readonly kind: 'until'; readonly wallMs: number };
+
+/**
+ * Where a caller's own token is forwarded, a private hit is served without the upstream judging that token again:
+ * at most until its `exp` where it can be read, otherwise for a minute. The token is not verified here; whoever
+ * forges an `exp` only reaches what the upstream gave to this very token.
+ */
+export function privateBound(upstream: UpstreamConfig, head: Head): PrivateBound | undefined {
+  if (upstream.auth.type !== 'forward') return undefined;
+  const expiresAt = tokenExpiry(head.headers.get('authorization'));
+  return expiresAt === undefined
+    ? { kind: 'for', ms: FORWARDED_PRIVATE_MS }
+    : { kind: 'until', wallMs: expiresAt };
+}
+
+function tokenExpiry(authorization: string | undefined): number | undefined {
+  const payload = authorization?.split('.', 3)[1];
+  if (payload === undefined) return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'));
+    const exp = typeof claims === 'object' && claims !== null ? (claims as { exp?: unknown }).exp : undefined;
+    return typeof exp === 'number' && Number.isFinite(exp) ? exp * 1000 : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What makes an upstream's answers beside the request: where it is, and as whom it is asked. */
+export function upstreamIdentity(upstream: UpstreamConfig): string {
+  const hash = createHash('sha256');
+  const parts = [
+    upstream.name,
+    ...upstream.endpoints.map((url) => url.href),
+    upstream.auth.type,
+    ...Object.entries(ownCredential(upstream)).flat(),
+    ...upstream.forwardHeaders,
+  ];
+  for (const part of parts) hash.update(`${part.length}:${part};`);
+  return hash.digest('base64url');
+}

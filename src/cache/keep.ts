@@ -1,0 +1,183 @@
+/**
+ * What becomes of an answer that came: kept or not, and for whom. The store side of `through.ts`.
+ *
+ * A key has a slot for each partition and a public one. An answer goes into its own caller's slot or into the
+ * public one, and only while nothing asked for later has come for it: what is older is *never* brought back.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Generations } from './generations.ts';
+import { keptMsUnder, sanitise, scopeUnder, ttlUnder } from './hints.ts';
+import type { Audience } from './inflight.ts';
+import { privateKey, publicKey } from './key.ts';
+import type { CacheObserver, CacheOutcome, CacheRequest, Loaded, Scope, Store } from './types.ts';
+
+/** Keys whose last answer is remembered: forgetting one costs shared flights, never correctness. */
+export const RECENT_MAX = 10_000;
+
+type Complete = Extract<Loaded<unknown>, { kind: 'complete' }>;
+
+/** What was done with an answer. */
+export type Stored = Extract<CacheOutcome, { kind: 'miss' }>['stored'];
+
+/** An answer and its terms. */
+export interface Kept<T> {
+  readonly loaded: Loaded<T>;
+  readonly stored: Stored;
+  readonly scope: Scope;
+  /** From receipt; 0 for what is not to be reused. */
+  readonly ttlMs: number;
+  /** Who may be handed it. */
+  readonly audience: Audience;
+}
+
+/** Who could have been served the last answer for a key; `nobody`: it could not be stored. */
+export type LastAnswer = 'public' | 'private' | 'nobody';
+
+export interface Keeper {
+  /** Stores what may be stored. *Never* throws. `order`: the load's, see `generations.ts`. */
+  keep<T>(request: CacheRequest, order: number, loaded: Loaded<T>): Kept<T>;
+  /** What came last for that key, as far as it is remembered. */
+  lastAnswer(baseKey: string): LastAnswer | undefined;
+}
+
+export interface KeeperOptions {
+  readonly store: Store;
+  readonly generations: Generations;
+  readonly observer: CacheObserver;
+}
+
+/** *Bounded by* {@link RECENT_MAX} keys. */
+export function createKeeper({ store, generations, observer }: KeeperOptions): Keeper {
+  const last = new LRUCache<string, LastAnswer>({ max: RECENT_MAX });
+  // The newest load that has brought an answer for a slot, stored or not.
+  const landed = new LRUCache<string, number>({ max: RECENT_MAX });
+
+  /** Everything of this key that is not for one context alone is over, and so are the pages behind it. */
+  function turnPrivate({ upstream, baseKey, chain }: CacheRequest): void {
+    const was = store.delete(publicKey(baseKey)) || last.get(baseKey) === 'public';
+    generations.turnPrivate(upstream, baseKey);
+    if (was && chain?.position === 'first') generations.renewChain(chain.id, undefined);
+  }
+
+  function renewChain({ chain, partition }: CacheRequest, scope: Scope): void {
+    if (chain?.position !== 'first') return;
+    generations.renewChain(chain.id, partition);
+    if (scope === 'public') generations.renewChain(chain.id, undefined);
+  }
+
+  function newestOf(slot: string): number {
+    return Math.max(landed.get(slot) ?? 0, store.get(slot)?.loadOrder ?? 0);
+  }
+
+  /** True when an invalidation, or an answer that was asked for later, came first. */
+  function isOutrun(request: CacheRequest, order: number, scope: Scope): boolean {
+    const floor =
+      scope === 'private'
+        ? generations.ownFloor(request)
+        : Math.max(generations.publicFloor(request), generations.turnedPrivateAt(request));
+    if (order <= floor) return true;
+    const newest = Math.max(
+      newestOf(privateKey(request.baseKey, request.partition)),
+      newestOf(publicKey(request.baseKey)),
+    );
+    return order < newest;
+  }
+
+  function write(
+    request: CacheRequest,
+    order: number,
+    answer: Complete,
+    ttlMs: number,
+    scope: Scope,
+  ): Stored {
+    if (!answer.storableAtAll) return 'not-storable';
+    if (ttlMs === 0) {
+      observer.cacheBypass(request.upstream, 'ttl_zero');
+      return 'ttl-zero';
+    }
+    const isPublic = scope === 'public';
+    const { baseKey, partition, policy, upstream } = request;
+    const hints = sanitise(answer.hints);
+    const { receivedAt } = answer;
+    const result = store.set(
+      isPublic ? publicKey(baseKey) : privateKey(baseKey, partition),
+      {
+        tail: answer.storable,
+        upstream,
+        scope: hints.scope,
+        ttlMs: hints.ttlMs,
+        receivedAt,
+        deleteAt: receivedAt + keptMsUnder(policy, { ttlMs: hints.ttlMs, receivedAt }, scope),
+        loadOrder: order,
+      },
+      isPublic ? undefined : partition,
+    );
+    observer.cacheStore('memory', result);
+    if (result === 'ok') return 'stored';
+    observer.cacheBypass(upstream, 'too_large');
+    return 'too-large';
+  }
+
+  /** What a slot holds from before this load is over, whether or not this load's answer is stored. */
+  function endOlder(slot: string, order: number): void {
+    if (order < newestOf(slot)) return;
+    landed.set(slot, order);
+    store.delete(slot);
+  }
+
+  function settle(request: CacheRequest, order: number, scope: Scope, stored: Stored): void {
+    const own = privateKey(request.baseKey, request.partition);
+    const shared = publicKey(request.baseKey);
+    const written = stored === 'stored' ? scope : undefined;
+    if (written !== undefined) landed.set(written === 'public' ? shared : own, order);
+    if (written !== 'private') endOlder(own, order);
+    if (written === undefined && scope === 'public') endOlder(shared, order);
+    last.set(request.baseKey, written ?? 'nobody');
+  }
+
+  function keepComplete(
+    request: CacheRequest,
+    order: number,
+    answer: Complete,
+  ): Omit<Kept<unknown>, 'loaded'> {
+    const hints = sanitise(answer.hints);
+    const scope = scopeUnder(request.policy, hints.scope);
+    const ttlMs = ttlUnder(request.policy, { ttlMs: hints.ttlMs, receivedAt: answer.receivedAt }, scope);
+    renewChain(request, scope);
+    if (scope === 'private') turnPrivate(request);
+    if (isOutrun(request, order, scope)) {
+      observer.cacheStore('memory', 'superseded');
+      if (scope === 'private') last.set(request.baseKey, 'private');
+      endOlder(privateKey(request.baseKey, request.partition), order);
+      // Never labelled looser than what came after it.
+      const turned = order <= generations.turnedPrivateAt(request);
+      return { stored: 'superseded', scope: turned ? 'private' : scope, ttlMs: 0, audience: 'leader' };
+    }
+    const stored = write(request, order, answer, ttlMs, scope);
+    settle(request, order, scope, stored);
+    if (stored !== 'stored') return { stored, scope, ttlMs, audience: 'leader' };
+    return { stored, scope, ttlMs, audience: scope === 'public' ? 'everyone' : 'context' };
+  }
+
+  return {
+    keep<T>(request: CacheRequest, order: number, loaded: Loaded<T>): Kept<T> {
+      const nothing = { loaded, stored: 'not-storable', scope: 'private', ttlMs: 0 } as const;
+      switch (loaded.kind) {
+        case 'failed':
+          return { ...nothing, audience: 'context' };
+        case 'uncacheable':
+          last.set(request.baseKey, loaded.share === 'context' ? 'private' : 'nobody');
+          return { ...nothing, audience: loaded.share };
+        case 'complete':
+          try {
+            return { loaded, ...keepComplete(request, order, loaded) };
+          } catch {
+            // A helper that fails costs the entry, not the answer.
+            observer.cacheStore('memory', 'error');
+            return { ...nothing, audience: 'leader' };
+          }
+      }
+    },
+    lastAnswer: (baseKey) => last.get(baseKey),
+  };
+}

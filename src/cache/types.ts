@@ -1,0 +1,122 @@
+/** The contract of the cache room. `through.ts` is the only decider; stores are dumb. */
+import type { RawHints } from '../protocol/answer.ts';
+
+export type Scope = 'public' | 'private';
+
+/** What the operator allows for an upstream's answers; applied at store and again at lookup. */
+export interface CachePolicy {
+  readonly ttlDefaultMs: number;
+  readonly ttlMaxMs: number;
+  readonly scope: 'respect' | 'private' | 'public';
+  readonly staleIfErrorMs: number;
+  /**
+   * How long private answers may be handed out at most, fresh or stale, for callers whose credential is passed
+   * on: `ttl` counts from receipt, `until` is a monotonic time (the token's `exp`). Absent: no further limit.
+   */
+  readonly privateLimit?:
+    | { readonly kind: 'ttl'; readonly maxMs: number }
+    | { readonly kind: 'until'; readonly at: number };
+}
+
+export interface CacheRequest {
+  readonly upstream: string;
+  readonly method: string;
+  /** Everything that makes the answer but the caller: see `key.ts`. */
+  readonly baseKey: string;
+  /** The caller's context; `anonymous` for callers without credentials. */
+  readonly partition: string;
+  readonly policy: CachePolicy;
+  /** `bypass`: neither lookup nor store nor sharing. */
+  readonly use: 'normal' | { readonly bypass: 'mrtr' | 'disabled' };
+  /** Pages of one upstream list: a first page loaded anew drops the later pages stored before it. */
+  readonly chain?: { readonly id: string; readonly position: 'first' | 'later' };
+  readonly signal: AbortSignal;
+}
+
+/** What a load brings back. `T` is whatever the caller of `through` needs for what is not cacheable. */
+export type Loaded<T> =
+  | {
+      readonly kind: 'complete';
+      /** For the one who asked: see `ResultTail`. */
+      readonly tail: Uint8Array;
+      /** For everybody else. */
+      readonly storable: Uint8Array;
+      readonly hints: RawHints;
+      /** Monotonic milliseconds. */
+      readonly receivedAt: number;
+      /** `false` for an answer that is not kept whatever its hints say (`contents: []`). */
+      readonly storableAtAll: boolean;
+    }
+  /** `input_required` and the like go to the leader alone; a JSON-RPC error to its own context. */
+  | { readonly kind: 'uncacheable'; readonly value: T; readonly share: 'leader' | 'context' }
+  /** No answer. `stale: allowed` on connect failure, timeout, open circuit, 5xx. */
+  | { readonly kind: 'failed'; readonly value: T; readonly stale: 'allowed' | 'never' };
+
+/** Asks the upstream. The signal is the flight's: it fires when the last waiter has left. */
+export type Load<T> = (signal: AbortSignal) => Promise<Loaded<T>>;
+
+/** How an answer came about, for `Cache-Status`, `Age`, metrics and the access log. */
+export type CacheOutcome =
+  | { readonly kind: 'hit'; readonly tier: 'memory'; readonly ageMs: number; readonly ttlMs: number }
+  /** Served after its time because the refetch failed. */
+  | { readonly kind: 'stale'; readonly ageMs: number }
+  | {
+      readonly kind: 'miss';
+      /** `stale`: an entry was there but its time was over. */
+      readonly why: 'uri-miss' | 'stale';
+      readonly stored: 'stored' | 'ttl-zero' | 'too-large' | 'superseded' | 'not-storable';
+      /** True when another's flight brought it. */
+      readonly collapsed: boolean;
+    }
+  | { readonly kind: 'bypass'; readonly why: 'mrtr' | 'disabled' };
+
+export type Cached<T> =
+  | {
+      readonly kind: 'complete';
+      readonly tail: Uint8Array;
+      /** What is left, whole milliseconds ≥ 0. */
+      readonly ttlMs: number;
+      readonly scope: Scope;
+      readonly outcome: CacheOutcome;
+      /** Of a stale answer: what the refetch brought instead. */
+      readonly failed?: T;
+    }
+  | { readonly kind: 'other'; readonly value: T; readonly outcome: CacheOutcome };
+
+/** One stored answer. Times are monotonic milliseconds of this process. */
+export interface Entry {
+  readonly tail: Uint8Array;
+  readonly upstream: string;
+  readonly scope: Scope;
+  /** The hints as received (sanitised, not yet clamped by policy): policy is applied again at lookup. */
+  readonly ttlMs: number | undefined;
+  readonly receivedAt: number;
+  /** Kept until then at the latest, for staleIfError. */
+  readonly deleteAt: number;
+  /** Place of its load's start in the one order of loads and invalidations: see `generations.ts`. */
+  readonly loadOrder: number;
+}
+
+/** A store: a handful of methods over entries. Knows nothing of freshness. */
+export interface Store {
+  get(key: string): Entry | undefined;
+  /** `account` is the partition of a private entry. */
+  set(key: string, entry: Entry, account: string | undefined): 'ok' | 'too_large';
+  delete(key: string): boolean;
+  readonly entryCount: number;
+  readonly sizeBytes: number;
+}
+
+/** What the cache reports; metrics implement it. */
+export interface CacheObserver {
+  cacheRequest(
+    upstream: string,
+    method: string,
+    status: 'hit' | 'stale' | 'miss' | 'bypass',
+    tier: 'memory' | 'none',
+  ): void;
+  cacheBypass(upstream: string, reason: 'disabled' | 'mrtr' | 'too_large' | 'ttl_zero'): void;
+  collapsed(upstream: string): void;
+  cacheStore(tier: 'memory', result: 'ok' | 'too_large' | 'superseded' | 'error'): void;
+  cacheEviction(tier: 'memory', reason: 'size' | 'expired' | 'invalidated'): void;
+}

@@ -1,0 +1,47 @@
+/** One command line from arguments to exit code. */
+import { packageVersion } from '../config/files.ts';
+import { type CommandName, readCommandLine } from './args.ts';
+import { helpText } from './help.ts';
+import { type CommandInput, complain, EXIT, type Terminal } from './terminal.ts';
+
+type Run = (input: CommandInput, terminal: Terminal) => Promise<number>;
+
+/** Loaded when asked for: a health check every few seconds should not pay for the whole gateway. */
+const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
+  serve: async () => (await import('./serve.ts')).serve,
+  validate: async () => (await import('./commands.ts')).validate,
+  'print-config': async () => (await import('./commands.ts')).printEffectiveConfig,
+  schema: async () => (await import('./commands.ts')).printSchema,
+  healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
+  purge: async () => (await import('./commands.ts')).purge,
+};
+
+/**
+ * Runs one command and resolves with its exit code. Data goes to standard output, everything else to standard error.
+ * @param args the arguments without the program's name
+ */
+export async function runCli(args: readonly string[], terminal: Terminal): Promise<number> {
+  // `headgate schema | head`: the reader has what it wanted, and that is no failure of ours.
+  for (const stream of [terminal.stdout, terminal.stderr]) stream.on('error', ignoreClosedReader);
+  const line = readCommandLine(args);
+  switch (line.kind) {
+    case 'help':
+      terminal.stdout.write(helpText(line.command));
+      return EXIT.fine;
+    case 'version':
+      terminal.stdout.write(`headgate ${packageVersion()}\n`);
+      return EXIT.fine;
+    case 'bad':
+      complain(terminal, line.message);
+      terminal.stderr.write(
+        `${line.command?.usage ?? 'headgate COMMAND [OPTION…]'}\nheadgate --help says more.\n`,
+      );
+      return EXIT.badCommandLine;
+    case 'run':
+      return (await RUN[line.command]())(line, terminal);
+  }
+}
+
+function ignoreClosedReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+}

@@ -1,0 +1,66 @@
+/** From command-line options to a configuration, or to the exit code of a failure that has been printed. */
+import { TEN_LINE_EXAMPLE } from '../config/example.ts';
+import { DEFAULT_FILES, decodeText, findDefaultFile, MAX_FILE_BYTES, readTextFile } from '../config/files.ts';
+import { fromUrls, type LoadResult, loadConfig, STANDARD_INPUT } from '../config/load.ts';
+import type { Overrides } from '../config/normalize.ts';
+import type { HeadgateConfig } from '../config/types.ts';
+import { complain, EXIT, printProblems, type Terminal } from './terminal.ts';
+
+export type Source =
+  | {
+      readonly kind: 'loaded';
+      readonly config: HeadgateConfig;
+      readonly name: string;
+      readonly warningCount: number;
+    }
+  | { readonly kind: 'exit'; readonly code: number };
+
+/** Loads `-c FILE`, or the first default file; prints its problems and warnings. */
+export async function loadFile(
+  file: string | undefined,
+  terminal: Terminal,
+  overrides: Overrides = {},
+): Promise<Source> {
+  const source = file ?? findDefaultFile();
+  if (source === undefined) {
+    complain(
+      terminal,
+      `there is no ${DEFAULT_FILES.join(' and no ')}; save this as headgate.yaml, or name URLs of MCP servers:`,
+    );
+    terminal.stderr.write(`\n${TEN_LINE_EXAMPLE}`);
+    return { kind: 'exit', code: EXIT.badCommandLine };
+  }
+  const name = source === STANDARD_INPUT ? '<stdin>' : source;
+  const typed = source === STANDARD_INPUT ? await readStandardInput(terminal) : undefined;
+  const readFile = (path: string) =>
+    path === STANDARD_INPUT && typed !== undefined ? decodeText(typed) : readTextFile(path);
+  return conclude(loadConfig(source, terminal.env, readFile, overrides), name, EXIT.failed, terminal);
+}
+
+/** The configuration of `serve URL…`; what is wrong with it is wrong with the command line. */
+export function loadUrls(urls: readonly string[], terminal: Terminal, overrides: Overrides): Source {
+  return conclude(fromUrls(urls, overrides), 'command line', EXIT.badCommandLine, terminal);
+}
+
+function conclude(result: LoadResult, name: string, codeOfFailure: number, terminal: Terminal): Source {
+  const problems = result.kind === 'ok' ? result.warnings : result.problems;
+  printProblems(terminal, name, problems);
+  if (result.kind === 'ok')
+    return { kind: 'loaded', config: result.config, name, warningCount: problems.length };
+  const count = problems.filter(({ severity }) => severity === 'error').length;
+  complain(terminal, `${count} ${count === 1 ? 'problem' : 'problems'} in ${name}`);
+  return { kind: 'exit', code: codeOfFailure };
+}
+
+async function readStandardInput({ stdin }: Terminal): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stdin) {
+    const bytes = Buffer.from(chunk as Uint8Array);
+    length += bytes.length;
+    chunks.push(bytes);
+    // The rest is not read: what is above the bound is refused as a file would be.
+    if (length > MAX_FILE_BYTES) break;
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,70 @@
+/** The one place that touches the file system. */
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+
+/** Reads a whole text file, or throws. */
+export type ReadFile = (path: string) => string;
+
+/** Bound on one file: a configuration or a secret is never larger, and `/dev/zero` has no end. */
+export const MAX_FILE_BYTES = 1024 * 1024;
+
+/** Where `serve` and `validate` look when no `-c` is given. */
+export const DEFAULT_FILES: readonly string[] = ['./headgate.yaml', '/etc/headgate/headgate.yaml'];
+
+/** Reads from disk; UTF-8 only, *bounded by* {@link MAX_FILE_BYTES}. Throws an Error whose message a person can act on. */
+export const readTextFile: ReadFile = (path) => {
+  const handle = openSync(path, 'r');
+  try {
+    const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
+    let length = 0;
+    for (;;) {
+      const count = readSync(handle, buffer, length, buffer.length - length, null);
+      length += count;
+      if (length > MAX_FILE_BYTES) throw new Error('larger than 1 MiB');
+      if (count === 0) return decodeText(buffer.subarray(0, length));
+    }
+  } finally {
+    closeSync(handle);
+  }
+};
+
+/** UTF-8 bytes as text, without a byte order mark. Throws on anything else. */
+export function decodeText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error('not UTF-8 text');
+  }
+}
+
+/** The first of the default files that exists. */
+export function findDefaultFile(): string | undefined {
+  return DEFAULT_FILES.find((path) => existsSync(path));
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'a part of the path is no directory',
+};
+
+/** Why a file could not be read, without the path and without its content. */
+export function readFailure(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  if (code !== undefined) return REASONS[code] ?? code;
+  return error instanceof Error ? error.message : 'unreadable';
+}
+
+/** The version of this package: the nearest `package.json` above, so that a build folder finds it too. */
+export function packageVersion(): string {
+  let folder = new URL('.', import.meta.url);
+  for (let level = 0; level < 6; level++) {
+    const file = new URL('package.json', folder);
+    if (existsSync(file)) {
+      const manifest = JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown; version?: unknown };
+      if (manifest.name === 'headgate') return String(manifest.version);
+    }
+    folder = new URL('../', folder);
+  }
+  return 'unknown';
+}

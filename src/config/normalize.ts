@@ -1,0 +1,133 @@
+/** Authored → normalised, once. */
+import { listenAddress } from './checks.ts';
+import { noteAuthoredUrl } from './display.ts';
+import type { Document } from './document.ts';
+import type { Authored } from './schema.ts';
+import { type AuthoredListen, listenSchema } from './schema-listen.ts';
+import type { AuthoredRoute } from './schema-route.ts';
+import type { AuthoredUpstream } from './schema-upstream.ts';
+import type { Address, HeadgateConfig, ListenConfig, RouteConfig, UpstreamConfig } from './types.ts';
+
+/** Addresses of the command line; they win over the file. */
+export interface Overrides {
+  readonly listen?: Address;
+  readonly status?: Address;
+  readonly admin?: Address | false;
+}
+
+/** The addresses of the command line in place of the file's. */
+export function override<Part extends { readonly listen: AuthoredListen | undefined }>(
+  part: Part,
+  { listen, ...rest }: Overrides,
+): Part {
+  const base = { ...part, ...rest };
+  if (listen === undefined) return base;
+  return {
+    ...base,
+    listen: part.listen === undefined || 'host' in part.listen ? listen : { ...part.listen, address: listen },
+  };
+}
+
+/** Everything the program sees, from what the schema let pass. */
+export function normalize(authored: Authored, document: Document): HeadgateConfig {
+  const { memory, partition } = authored.cache;
+  const maxEntryWritten = document.has(['cache', 'memory', 'maxEntry']);
+  return {
+    secrets: authored.secrets,
+    listen: normalizeListen(authored.listen),
+    status: authored.status,
+    admin: authored.admin,
+    upstreams: new Map(
+      Object.entries(authored.upstreams).map(([name, upstream]) => {
+        noteAuthoredUrl(upstream.url, document.authored(['upstreams', name, 'url']));
+        return [name, normalizeUpstream(name, upstream)];
+      }),
+    ),
+    routes: authored.routes.map(normalizeRoute),
+    cache: {
+      memory: {
+        sizeBytes: memory.size,
+        // An operator who only made the cache small did not ask for entries larger than all of it.
+        maxEntryBytes: maxEntryWritten ? memory.maxEntry : Math.min(memory.maxEntry, memory.size),
+      },
+      partitionHeaders: lowerCase(partition.headers),
+    },
+    shutdown: { delayMs: authored.shutdown.delay, graceMs: authored.shutdown.grace },
+    log: authored.log,
+  };
+}
+
+function normalizeListen(authored: AuthoredListen): ListenConfig {
+  const listen = 'host' in authored ? shortForm() : authored;
+  const { limits } = listen;
+  return {
+    address: listenAddress({ listen: authored }) ?? listen.address,
+    hosts: lowerCase(listen.hosts),
+    origins: listen.origins,
+    limits: {
+      bodyBytes: limits.body,
+      streamedBodyBytes: limits.streamedBody,
+      headersBytes: limits.headers,
+      headerCount: limits.headerCount,
+      requestTimeoutMs: limits.requestTimeout,
+      bodyIdleMs: limits.bodyIdle,
+    },
+    trustedProxies: listen.trustedProxies,
+  };
+}
+
+/** What `listen: <address>` leaves unsaid. */
+function shortForm(): Exclude<AuthoredListen, Address> {
+  return listenSchema.parse({}) as Exclude<AuthoredListen, Address>;
+}
+
+function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamConfig {
+  const { timeouts, cache } = upstream;
+  return {
+    name,
+    endpoints: [upstream.url],
+    claims: { resources: upstream.resources, tools: upstream.tools, prompts: upstream.prompts },
+    auth:
+      upstream.auth.type === 'header'
+        ? { ...upstream.auth, name: upstream.auth.name.toLowerCase() }
+        : upstream.auth,
+    forwardHeaders: lowerCase(upstream.forwardHeaders),
+    timeouts: {
+      connectMs: timeouts.connect,
+      responseMs: timeouts.response,
+      callMs: timeouts.call,
+      streamIdleMs: timeouts.streamIdle,
+    },
+    connections: upstream.connections,
+    subscribe: upstream.subscribe,
+    cache: {
+      ttlDefaultMs: cache.ttl.default,
+      ttlMaxMs: cache.ttl.max,
+      scope: cache.scope,
+      staleIfErrorMs: cache.staleIfError,
+    },
+  };
+}
+
+function normalizeRoute(route: AuthoredRoute): RouteConfig {
+  return {
+    path: route.path,
+    upstreams: route.upstreams,
+    rules: route.rules.map(({ match, upstream }) => ({
+      method: match.method,
+      name: match.name,
+      headers: Object.fromEntries(
+        Object.entries(match.header ?? {}).map(([name, glob]) => [name.toLowerCase(), glob]),
+      ),
+      upstream,
+    })),
+    partial: route.partial,
+    pageSize: route.pageSize,
+    cache: route.cache,
+  };
+}
+
+/** Header and host names are compared in lower case. */
+function lowerCase(names: readonly string[]): readonly string[] {
+  return [...new Set(names.map((name) => name.toLowerCase()))];
+}

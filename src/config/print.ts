@@ -1,0 +1,122 @@
+/** The effective configuration as YAML: every default written out, every secret redacted, in the shape that is read. */
+import { stringify } from 'yaml';
+import { formatAddress } from './address.ts';
+import { displayUrl } from './display.ts';
+import type {
+  HeadgateConfig,
+  ListenConfig,
+  RouteConfig,
+  RuleConfig,
+  UpstreamAuth,
+  UpstreamConfig,
+} from './types.ts';
+import { formatDuration, formatSize } from './units.ts';
+
+/** YAML that loads to the same configuration, but for the secrets. */
+export function printConfig(config: HeadgateConfig): string {
+  return stringify(authoredShape(config), { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+/** The same as plain data; the admin page shows it too. */
+export function authoredShape(config: HeadgateConfig): Readonly<Record<string, unknown>> {
+  const { memory, partitionHeaders } = config.cache;
+  return {
+    version: 1,
+    secrets: config.secrets.map(String),
+    listen: listenShape(config.listen),
+    status: formatAddress(config.status),
+    admin: config.admin === false ? false : formatAddress(config.admin),
+    upstreams: Object.fromEntries(
+      [...config.upstreams].map(([name, upstream]) => [name, upstreamShape(upstream)]),
+    ),
+    routes: config.routes.map(routeShape),
+    cache: {
+      memory: { size: formatSize(memory.sizeBytes), maxEntry: formatSize(memory.maxEntryBytes) },
+      partition: { headers: partitionHeaders },
+    },
+    shutdown: {
+      delay: formatDuration(config.shutdown.delayMs),
+      grace: formatDuration(config.shutdown.graceMs),
+    },
+    log: config.log,
+  };
+}
+
+function listenShape({ address, hosts, origins, limits, trustedProxies }: ListenConfig) {
+  return {
+    address: formatAddress(address),
+    hosts,
+    origins,
+    limits: {
+      body: formatSize(limits.bodyBytes),
+      ...(limits.streamedBodyBytes === undefined
+        ? {}
+        : { streamedBody: formatSize(limits.streamedBodyBytes) }),
+      headers: formatSize(limits.headersBytes),
+      headerCount: limits.headerCount,
+      requestTimeout: formatDuration(limits.requestTimeoutMs),
+      bodyIdle: formatDuration(limits.bodyIdleMs),
+    },
+    trustedProxies,
+  };
+}
+
+function upstreamShape({
+  endpoints,
+  claims,
+  auth,
+  forwardHeaders,
+  timeouts,
+  connections,
+  subscribe,
+  cache,
+}: UpstreamConfig) {
+  const [url, ...more] = endpoints.map(displayUrl);
+  return {
+    ...(more.length === 0 ? { url } : { endpoints: [url, ...more] }),
+    ...claims,
+    auth: authShape(auth),
+    forwardHeaders,
+    timeouts: {
+      connect: formatDuration(timeouts.connectMs),
+      response: formatDuration(timeouts.responseMs),
+      call: formatDuration(timeouts.callMs),
+      streamIdle: formatDuration(timeouts.streamIdleMs),
+    },
+    connections,
+    subscribe,
+    cache: {
+      ttl: { default: formatDuration(cache.ttlDefaultMs), max: formatDuration(cache.ttlMaxMs) },
+      scope: cache.scope,
+      staleIfError: formatDuration(cache.staleIfErrorMs),
+    },
+  };
+}
+
+function authShape(auth: UpstreamAuth): Readonly<Record<string, unknown>> {
+  switch (auth.type) {
+    case 'none':
+      return { type: auth.type };
+    case 'bearer':
+      return { type: auth.type, token: String(auth.token) };
+    case 'header':
+      return { type: auth.type, name: auth.name, value: String(auth.value) };
+    case 'forward':
+      return { type: auth.type, shared: auth.shared };
+  }
+}
+
+function routeShape({ path, upstreams, rules, partial, pageSize, cache }: RouteConfig) {
+  return { path, upstreams, rules: rules.map(ruleShape), partial, pageSize, cache };
+}
+
+function ruleShape({ method, name, headers, upstream }: RuleConfig) {
+  return {
+    match: {
+      ...(method === undefined ? {} : { method }),
+      ...(name === undefined ? {} : { name }),
+      ...(Object.keys(headers).length === 0 ? {} : { header: headers }),
+    },
+    upstream,
+  };
+}

@@ -1,0 +1,170 @@
+/** One upstream. */
+import { z } from 'zod';
+import { choice, count, duration, flag, headerSecret, list, mapping, say, text } from './fields.ts';
+import * as mend from './mends.ts';
+
+const auth = z.discriminatedUnion(
+  'type',
+  [
+    mapping(
+      { type: z.literal('none').meta({ description: 'Kind of credential.' }) },
+      'write { type: none }',
+    ).meta({
+      description: 'No credential.',
+    }),
+    mapping(
+      {
+        type: z.literal('bearer').meta({ description: 'Kind of credential.' }),
+        token: headerSecret(`write the token, such as \${file:/run/secrets/token}`, mend.tokenMend).meta({
+          description: 'Sent as `Authorization: Bearer …`.',
+        }),
+      },
+      'write { type: bearer, token: … }',
+    ).meta({ description: "A token of the gateway's own." }),
+    mapping(
+      {
+        type: z.literal('header').meta({ description: 'Kind of credential.' }),
+        name: text(
+          'header name',
+          'write the name of a header, such as X-Api-Key',
+          mend.staticHeaderMend,
+        ).meta({
+          description:
+            'Name of the header. *Never* one that the gateway computes: `Mcp-*`, `Content-*`, `Host`, `Accept`, hop-by-hop.',
+        }),
+        value: headerSecret(`write the value, such as \${API_KEY}`).meta({
+          description: 'Value of the header.',
+        }),
+      },
+      'write { type: header, name: …, value: … }',
+    ).meta({ description: "A header of the gateway's own." }),
+    mapping(
+      {
+        type: z.literal('forward').meta({ description: 'Kind of credential.' }),
+        shared: flag().default(false).meta({
+          description:
+            'True: one audience covers every upstream of the route, so that a token for one may be shown to all. Required on a route with several upstreams.',
+        }),
+      },
+      'write { type: forward }',
+    ).meta({
+      description:
+        "The caller's own `Authorization`; 401 and 403 of the upstream and their challenge pass back.",
+    }),
+  ],
+  {
+    error: say(
+      'write auth as { type: none }, { type: bearer, token }, { type: header, name, value } or { type: forward }',
+    ),
+  },
+);
+
+const nameGlobs = (what: string) =>
+  list(
+    text('glob', 'write a name or a glob such as docs_*', mend.namePatternMend),
+    'write a list of names or globs',
+    10_000,
+  )
+    .default([])
+    .meta({
+      description: `${what} that belong to this upstream, by name glob. With any, it has none outside them.`,
+    });
+
+/** One upstream. */
+export const upstreamSchema = mapping(
+  {
+    url: text(
+      'URL',
+      'write the URL of the MCP server, such as http://127.0.0.1:3001/mcp',
+      mend.upstreamUrlMend,
+    )
+      .transform((value) => new URL(value))
+      .meta({
+        description: 'The MCP endpoint of the server, used as written.',
+        examples: ['http://docs:3000/mcp'],
+      }),
+    resources: list(
+      text('URI pattern', 'write a URI, a glob such as docs://** or a template', mend.uriPatternMend),
+      'write a list of URIs, globs or templates',
+      10_000,
+    )
+      .default([])
+      .meta({
+        description:
+          'Resources that belong to this upstream: URI literals, globs (`docs://**`) or RFC 6570 templates. With any, it has none outside them.',
+        examples: [['docs://**', 'file:///manual/{page}']],
+      }),
+    tools: nameGlobs('Tools'),
+    prompts: nameGlobs('Prompts'),
+    auth: auth
+      .prefault({ type: 'none' })
+      .meta({ description: 'How the gateway identifies itself to the upstream.' }),
+    forwardHeaders: list(
+      text('header name', 'write the name of a header, such as X-Tenant', mend.forwardHeaderMend),
+      'write a list of header names',
+      64,
+    )
+      .default([])
+      .meta({
+        description:
+          'Further request headers that this upstream may see. Each one also tells callers apart in the cache.',
+        examples: [['X-Tenant']],
+      }),
+    timeouts: mapping(
+      {
+        connect: duration('10ms', '5m')
+          .prefault('2s')
+          .meta({ description: 'Until a connection stands, TLS included.' }),
+        response: duration('10ms', '1h')
+          .prefault('30s')
+          .meta({ description: 'Until the answer to a read or a list is whole.' }),
+        call: duration('10ms', '24h').prefault('5m').meta({
+          description: 'Longest time for a streamed call to be answered: `tools/call`, `prompts/get`.',
+        }),
+        streamIdle: duration('100ms', '24h').prefault('5m').meta({
+          description: 'Longest silence in a streamed answer. Does not apply to `subscriptions/listen`.',
+        }),
+      },
+      'write a mapping of timeouts, such as { connect: 2s }',
+    )
+      .prefault({})
+      .meta({ description: 'Deadlines.' }),
+    connections: count(1, 10_000).default(64).meta({
+      description: 'Most connections at a time: for reads, for streamed calls and for listens each.',
+    }),
+    subscribe: flag().default(true).meta({
+      description:
+        'Hold a `subscriptions/listen` stream where the upstream offers one, so that changes drop what is cached. Not yet used.',
+    }),
+    cache: mapping(
+      {
+        ttl: mapping(
+          {
+            default: duration('0s', '720h')
+              .prefault('0s')
+              .meta({ description: 'Time to live where the result names none.' }),
+            max: duration('0s', '720h')
+              .prefault('24h')
+              .meta({ description: 'The upstream is never trusted for longer.' }),
+          },
+          'write a mapping, such as { default: 0s, max: 24h }',
+        )
+          .prefault({})
+          .meta({ description: 'Times to live.' }),
+        scope: choice(['respect', 'private', 'public']).default('respect').meta({
+          description:
+            "Whose answers are shared: `respect` follows the upstream's `cacheScope`, `private` never shares, `public` shares every answer, on the operator's promise.",
+        }),
+        staleIfError: duration('0s', '168h').prefault('1m').meta({
+          description: 'How long after its end an entry may stand in while the upstream fails.',
+        }),
+      },
+      'write a mapping, such as { scope: respect }',
+    )
+      .prefault({})
+      .meta({ description: 'What is kept of this upstream.' }),
+  },
+  'write a mapping such as { url: http://127.0.0.1:3001/mcp }',
+);
+
+export type AuthoredUpstream = z.output<typeof upstreamSchema>;

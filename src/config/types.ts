@@ -1,0 +1,110 @@
+/**
+ * The normalised configuration: what the rest of the program sees.
+ *
+ * Every default is filled in, every duration is in milliseconds, every size in bytes, every address is
+ * split, every secret is wrapped. Nothing outside `config/` reads YAML, files or the environment.
+ */
+import type { Secret } from './secret.ts';
+
+/** Where a listener binds. `port` 0 means a free one. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface ListenConfig {
+  readonly address: Address;
+  /** Allowed `Host` values, lower case, without a port unless one was written. Empty: see design, section 2. */
+  readonly hosts: readonly string[];
+  /** Exact allowed `Origin` values. */
+  readonly origins: readonly string[];
+  readonly limits: {
+    readonly bodyBytes: number;
+    /** `undefined`: streamed bodies have no limit. */
+    readonly streamedBodyBytes: number | undefined;
+    readonly headersBytes: number;
+    readonly headerCount: number;
+    readonly requestTimeoutMs: number;
+    readonly bodyIdleMs: number;
+  };
+  readonly trustedProxies: readonly string[];
+}
+
+/** How the gateway identifies itself to an upstream. */
+export type UpstreamAuth =
+  | { readonly type: 'none' }
+  | { readonly type: 'bearer'; readonly token: Secret }
+  | { readonly type: 'header'; readonly name: string; readonly value: Secret }
+  | { readonly type: 'forward'; readonly shared: boolean };
+
+export interface UpstreamConfig {
+  readonly name: string;
+  /** One or more absolute http(s) URLs of the same server. */
+  readonly endpoints: readonly URL[];
+  readonly claims: {
+    /** URI literals, globs (`docs://**`) or RFC 6570 templates; empty: the upstream claims nothing of the kind. */
+    readonly resources: readonly string[];
+    /** Name globs. */
+    readonly tools: readonly string[];
+    readonly prompts: readonly string[];
+  };
+  readonly auth: UpstreamAuth;
+  /** Lower-case names of further request headers this upstream may see. */
+  readonly forwardHeaders: readonly string[];
+  readonly timeouts: {
+    readonly connectMs: number;
+    readonly responseMs: number;
+    readonly callMs: number;
+    readonly streamIdleMs: number;
+  };
+  /** Bound on concurrent connections of each of the upstream's pools. */
+  readonly connections: number;
+  readonly subscribe: boolean;
+  readonly cache: {
+    readonly ttlDefaultMs: number;
+    readonly ttlMaxMs: number;
+    readonly scope: 'respect' | 'private' | 'public';
+    readonly staleIfErrorMs: number;
+  };
+}
+
+/** One routing rule: it routes, it never permits. Every condition that is present must hold. */
+export interface RuleConfig {
+  readonly method: string | undefined;
+  /** A URI literal/glob/template for resources, a name glob otherwise. */
+  readonly name: string | undefined;
+  /** Lower-case header names (`mcp-param-*` only) to globs on their decoded values. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly upstream: string;
+}
+
+export interface RouteConfig {
+  /** The HTTP path, e.g. `/mcp`. Also the route's label in metrics and logs. */
+  readonly path: string;
+  /** Upstream names in order of precedence. */
+  readonly upstreams: readonly string[];
+  readonly rules: readonly RuleConfig[];
+  readonly partial: 'allow' | 'fail';
+  readonly pageSize: number;
+  readonly cache: boolean;
+}
+
+export interface HeadgateConfig {
+  readonly secrets: readonly Secret[];
+  readonly listen: ListenConfig;
+  readonly status: Address;
+  readonly admin: Address | false;
+  /** In the order of the file. */
+  readonly upstreams: ReadonlyMap<string, UpstreamConfig>;
+  readonly routes: readonly RouteConfig[];
+  readonly cache: {
+    readonly memory: { readonly sizeBytes: number; readonly maxEntryBytes: number };
+    readonly partitionHeaders: readonly string[];
+  };
+  readonly shutdown: { readonly delayMs: number; readonly graceMs: number };
+  readonly log: {
+    readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
+    readonly format: 'auto' | 'json' | 'pretty';
+    readonly access: boolean;
+  };
+}

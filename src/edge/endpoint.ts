@@ -1,0 +1,101 @@
+/**
+ * The path of a POST through the edge: head → body → request path → reply.
+ *
+ * Node's request and response are taken as they are: of Fastify's lifecycle a POST to an MCP endpoint needs
+ * nothing, and a cache hit would pay for all of it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
+import { INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
+import type { Inbound } from '../protocol/exchange.ts';
+import { BodyError, type BodyPlan, type Collected } from './body.ts';
+import { type EdgeContext, Live } from './live.ts';
+import { refuse, respond } from './respond.ts';
+import { inspect, lengthProblem } from './transport.ts';
+
+/** Of a request that is refused for its head, this much is collected and the rest only looked at for the id. */
+const REFUSED_PLAN: BodyPlan = { wholeBytes: SCAN_BYTES, beyond: 'flow', streamBytes: undefined };
+
+const SHUTTING_DOWN = refusal(INTERNAL_ERROR, 'The gateway is shutting down', {
+  status: 503,
+  proxyError: 'proxy_internal_response',
+  headers: { 'Retry-After': '1' },
+});
+const BUG = refusal(INTERNAL_ERROR, 'Internal error of the gateway', {
+  status: 500,
+  proxyError: 'proxy_internal_error',
+});
+
+/** Takes a POST. */
+export type Endpoint = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** Makes the endpoint of a listener. */
+export function createEndpoint(context: EdgeContext): Endpoint {
+  return (request, response) => {
+    const live = new Live(context, request, response);
+    const { head } = live;
+    const verdict = inspect(
+      {
+        head,
+        headerCount: request.rawHeaders.length / 2,
+        target: request.url ?? '',
+        httpVersion: request.httpVersion,
+      },
+      context,
+    );
+    live.route = verdict.route;
+    if (context.phase === 'closing') live.refusal = SHUTTING_DOWN;
+    else if (verdict.kind === 'refused') live.refusal = verdict.refusal;
+    const expecting = head.headers.get('expect') !== undefined;
+    if (live.refusal !== undefined) {
+      // A client that asks before it sends has sent no id, and need not send it.
+      if (expecting) return refuse(live, live.refusal, undefined);
+      return live.body.collect(REFUSED_PLAN);
+    }
+    const plan = planOf(live, context);
+    const tooLong = lengthProblem(
+      head,
+      plan.streamBytes ?? (plan.beyond === 'refuse' ? plan.wholeBytes : Infinity),
+    );
+    if (tooLong !== undefined) return refuse(live, tooLong, undefined);
+    if (expecting) response.writeContinue();
+    live.body.collect(plan);
+  };
+}
+
+/** Goes on with a request whose body is there, or begun. */
+export function onCollected(live: Live, body: Collected): void {
+  if (live.over) return;
+  if (body.kind === 'failed') return refuse(live, live.refusal ?? body.refusal, live.body.id);
+  if (live.refusal !== undefined) {
+    return refuse(live, live.refusal, body.kind === 'whole' ? readableId(body.bytes) : undefined);
+  }
+  void run(live, { route: live.route as string, head: live.head, body });
+}
+
+async function run(live: Live, inbound: Inbound): Promise<void> {
+  try {
+    respond(live, await live.context.handle(inbound, live));
+  } catch (error) {
+    onRejected(live, inbound, error);
+  }
+}
+
+function onRejected(live: Live, { route, body }: Inbound, error: unknown): void {
+  const { problem } = live.body;
+  const id = live.body.id ?? (body.kind === 'whole' ? readableId(body.bytes) : undefined);
+  const expected = error instanceof BodyError;
+  if (!expected) live.context.log.error({ err: error, route }, 'the request path failed');
+  if (live.over) return;
+  if (live.response.headersSent) live.destroy();
+  else refuse(live, expected && problem !== undefined ? problem : BUG, id);
+}
+
+function planOf({ head }: Live, { limits }: EdgeContext): BodyPlan {
+  if (bodyPlan(head) === 'read')
+    return { wholeBytes: limits.bodyBytes, beyond: 'refuse', streamBytes: undefined };
+  const most = limits.streamedBodyBytes;
+  if (most !== undefined && most <= SCAN_BYTES)
+    return { wholeBytes: most, beyond: 'refuse', streamBytes: most };
+  return { wholeBytes: SCAN_BYTES, beyond: 'flow', streamBytes: most };
+}

@@ -1,0 +1,87 @@
+/**
+ * The server of the MCP port: Node's, within its limits; Fastify's for all that is not a POST.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import fastify, { type FastifyInstance } from 'fastify';
+import type { ListenConfig } from '../config/types.ts';
+import { createEndpoint } from './endpoint.ts';
+import { type EdgeContext, liveOn } from './live.ts';
+import { addOthers, onFrameworkError } from './others.ts';
+import { type ClientError, refusalOf, refuseRaw } from './raw-refusal.ts';
+import { METHOD_NOT_ALLOWED } from './transport.ts';
+
+/** Longer than load balancers keep an idle connection (AWS: 60 s), so that they never send into one we close. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+/** A peer that vanished without a word is found out by TCP. */
+const TCP_KEEP_ALIVE_MS = 60_000;
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** Makes the server; it is not listening yet. */
+export function createMcpServer({ limits }: ListenConfig, context: EdgeContext): FastifyInstance {
+  const endpoint = createEndpoint(context);
+  const app = fastify({
+    logger: false,
+    return503OnClosing: false,
+    // A POST does not enter Fastify's lifecycle: it needs nothing of it, and every cache hit would pay for it.
+    serverFactory: (others) =>
+      openServer(limits, context, (request, response) =>
+        request.method === 'POST' ? endpoint(request, response) : others(request, response),
+      ),
+    clientErrorHandler: (error, socket) => onClientError(context, error, socket),
+    frameworkErrors: (_error, request, reply) => onFrameworkError(context, request, reply),
+  });
+  addOthers(app, context);
+  return app;
+}
+
+function openServer(limits: ListenConfig['limits'], context: EdgeContext, listener: Listener): Server {
+  const server = createServer({
+    maxHeaderSize: limits.headersBytes,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    headersTimeout: limits.requestTimeoutMs,
+    // Node's own covers the whole of an upload, however well it flows: bodies are timed in body.ts.
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(1_000, limits.requestTimeoutMs / 4),
+    // Node would answer in a shape of its own.
+    requireHostHeader: false,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+  });
+  // Node drops what is above this in silence; transport.ts counts instead.
+  server.maxHeadersCount = 0;
+  server.on('request', listener);
+  server.on('checkContinue', listener);
+  server.on('checkExpectation', listener);
+  server.on('connect', (_request, socket) => {
+    tell(context, socket as Socket, METHOD_NOT_ALLOWED);
+  });
+  return server;
+}
+
+/** Node has given up on what came over a connection. */
+function onClientError(context: EdgeContext, error: ClientError, socket: Socket): void {
+  const live = liveOn(socket);
+  // A body that ends too soon is a client that has left, not one that waits for an answer.
+  const left = error.code === 'ECONNRESET' || (error.code === 'HPE_INVALID_EOF_STATE' && live !== undefined);
+  if (left || !socket.writable) {
+    socket.destroy();
+  } else if (live !== undefined) {
+    // Its own body, or what was sent behind it: the answer is still written, and nothing follows it.
+    live.lastOnConnection = true;
+    if (!live.request.complete) live.body.fail(refusalOf(error));
+  } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) {
+    // Opened in advance and never used: nobody has asked anything.
+    socket.destroy();
+  } else {
+    tell(context, socket, refusalOf(error));
+  }
+}
+
+function tell({ metrics, log }: EdgeContext, socket: Socket, problem: ReturnType<typeof refusalOf>): void {
+  if (!refuseRaw(socket, problem)) return;
+  metrics.httpRequest('other', problem.status);
+  if (problem.reason !== undefined) metrics.rejected(problem.reason);
+  log.access({ httpMethod: 'other', status: problem.status, durationMs: 0, bytesIn: 0, bytesOut: 0 });
+}

@@ -1,0 +1,124 @@
+/**
+ * The edge: the MCP port and the status port, from listening to the end of the drain.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+import { formatAddress } from '../config/address.ts';
+import type { Address, HeadgateConfig } from '../config/types.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Handle } from '../protocol/exchange.ts';
+import { createAdmission } from './admission.ts';
+import { createClientAddress } from './client-address.ts';
+import { createCors } from './cors.ts';
+import { type Drain, type DrainResult, startDrain } from './drain.ts';
+import { onCollected } from './endpoint.ts';
+import type { EdgeContext } from './live.ts';
+import { createMcpServer } from './mcp-server.ts';
+import { type Check, createStatus } from './status.ts';
+import { Sweeper } from './sweeper.ts';
+
+export interface EdgeOptions {
+  readonly config: HeadgateConfig;
+  /** The request path. */
+  readonly handle: Handle;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+export interface Edge {
+  /**
+   * Opens both ports. @returns their base URLs; port 0 has become a real one. Rejects with Node's system error,
+   * its `address` and `port` those of the configuration; nothing is left open then.
+   */
+  listen(): Promise<{ readonly mcp: string; readonly status: string }>;
+  /** Shuts down gracefully, once; later calls get the same result. */
+  drain(): Promise<DrainResult>;
+  /** Cuts off what a drain is still waiting for; begins one if there is none. */
+  force(): void;
+}
+
+/** Makes the edge of a gateway. */
+export function createEdge({ config, handle, metrics, log, now }: EdgeOptions): Edge {
+  const context = createContext({ config, handle, metrics, log, now });
+  const mcp = createMcpServer(config.listen, context);
+  const status = createStatus({ metrics, checks: () => checksOf(context) });
+  let drain: Drain | undefined;
+  const begin = (): Drain => {
+    drain ??= startDrain({
+      context,
+      shutdown: config.shutdown,
+      stopAccepting: async () => {
+        await mcp.close();
+        await status.close();
+      },
+      cutConnections: () => mcp.server.closeAllConnections(),
+    });
+    return drain;
+  };
+
+  return {
+    async listen() {
+      const url = await open(mcp, config.listen.address);
+      try {
+        const addresses = { mcp: url, status: await open(status, config.status) };
+        context.phase = 'open';
+        metrics.ready('ready');
+        return addresses;
+      } catch (error) {
+        await mcp.close();
+        throw error;
+      }
+    },
+    drain: () => begin().done,
+    force: () => begin().force(),
+  };
+}
+
+/** @returns the base URL; a wildcard is told as it was written, for the reader knows which name leads here. */
+async function open(app: FastifyInstance, address: Address): Promise<string> {
+  try {
+    await app.listen({ host: address.host, port: address.port });
+  } catch (error) {
+    throw Object.assign(error as Error, { address: formatAddress(address), port: address.port });
+  }
+  const bound = app.server.address();
+  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port;
+  return `http://${formatAddress({ host: address.host, port })}`;
+}
+
+function createContext({ config, handle, metrics, log, now }: EdgeOptions): EdgeContext {
+  const { listen } = config;
+  const { limits } = listen;
+  const admission = createAdmission(listen);
+  const clientAddress = createClientAddress(listen.trustedProxies);
+  const proxied = listen.trustedProxies.length > 0;
+  return {
+    limits,
+    headerCount: limits.headerCount,
+    paths: new Set(config.routes.map((route) => route.path)),
+    admission,
+    cors: createCors(config, admission),
+    handle,
+    metrics,
+    log,
+    now,
+    sweeper: new Sweeper(Math.min(limits.bodyIdleMs, limits.requestTimeoutMs), now),
+    clientOf: ({ socket, headers }: IncomingMessage) =>
+      clientAddress(socket.remoteAddress, proxied ? String(headers['x-forwarded-for'] ?? '') : undefined),
+    collected: onCollected,
+    open: new Set(),
+    phase: 'starting',
+    onEmpty: undefined,
+  };
+}
+
+function checksOf({ phase }: EdgeContext): readonly Check[] {
+  return [
+    { name: 'configuration', holds: true },
+    { name: 'listening', holds: phase === 'open' || phase === 'draining' },
+    { name: 'not-draining', holds: phase === 'starting' || phase === 'open' },
+  ];
+}

@@ -1,0 +1,75 @@
+/** Streams to a client: relayed bodies, and listens that stay open. */
+import type { Reply } from '../protocol/exchange.ts';
+import { eventOf, KEEP_ALIVE } from './events.ts';
+import type { Live } from './live.ts';
+import type { Swept } from './sweeper.ts';
+
+/** How often a quiet listen says that it lives; the official client gives up on silence after about 300 s. */
+export const KEEP_ALIVE_MS = 15_000;
+
+/**
+ * Writes a body as it comes, at the client's pace. `tail` ends it. A client that leaves ends the body (R35).
+ * A JSON body that breaks destroys the socket; an SSE body has said so itself, in an error frame.
+ */
+export async function pump(
+  live: Live,
+  body: AsyncIterable<Uint8Array>,
+  media: 'json' | 'sse',
+  tail?: string,
+): Promise<void> {
+  const iterator = body[Symbol.asyncIterator]();
+  live.onOver = () => abandon(iterator);
+  try {
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (done === true) break;
+      if (live.over) return;
+      if (!live.write(value) && !(await live.drain())) return;
+    }
+    live.end(tail);
+  } catch (error) {
+    if (live.over) return;
+    live.facts.errorType ??= 'other';
+    if (!live.signal.aborted) live.context.log.warn({ err: error, route: live.route }, 'an answer broke off');
+    if (media === 'json') live.destroy();
+    else live.end();
+  }
+}
+
+/** Ends a body that nobody will read. What its end throws is of no interest to anybody. */
+export function abandon(iterator: AsyncIterator<Uint8Array>): void {
+  Promise.resolve(iterator.return?.()).catch(() => {});
+}
+
+/** Opens a listen, keeps it alive, and ends it gracefully when the gateway closes. */
+export function listen(live: Live, { opening, closing }: Extract<Reply, { kind: 'listen' }>): void {
+  const { sweeper, phase } = live.context;
+  if (!live.streaming) live.beginStream(200, {}, 'listen');
+  live.write(eventOf(opening));
+  const heart = new Heart(live);
+  live.endListen = () => {
+    sweeper.delete(heart);
+    live.end(eventOf(closing));
+  };
+  live.onOver = () => sweeper.delete(heart);
+  if (phase === 'closing') live.endListen();
+  else sweeper.add(heart);
+}
+
+class Heart implements Swept {
+  readonly #live: Live;
+  #beatAt: number;
+
+  constructor(live: Live) {
+    this.#live = live;
+    this.#beatAt = live.context.now();
+  }
+
+  sweep(): void {
+    const now = this.#live.context.now();
+    if (now - this.#beatAt < KEEP_ALIVE_MS) return;
+    this.#beatAt = now;
+    // A client that does not read learns nothing from more of it.
+    if (!this.#live.response.writableNeedDrain) this.#live.write(KEEP_ALIVE);
+  }
+}

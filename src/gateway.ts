@@ -1,0 +1,198 @@
+/**
+ * The composition root: the only file that knows every room.
+ *
+ * Builds the upstreams, the cache and the routes from a configuration, opens the ports, and takes everything down
+ * again in the order in which nothing is lost.
+ */
+import { createHmac } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { startupSummary } from './admin/summary.ts';
+import type { Member } from './aggregate/ask.ts';
+import { createCursorCodec, routeDigest } from './aggregate/cursor.ts';
+import { Discovery, type Standing } from './aggregate/discover.ts';
+import { Lists, type RemainderPage } from './aggregate/list.ts';
+import { createIdentify, partitionKey } from './auth/caller.ts';
+import { upstreamIdentity } from './auth/forward.ts';
+import { createMemoryStore } from './cache/memory.ts';
+import { createRemainders } from './cache/remainders.ts';
+import { createCache } from './cache/through.ts';
+import type { HeadgateConfig, RouteConfig, UpstreamConfig } from './config/types.ts';
+import { createEdge } from './edge/server.ts';
+import { createLogger, onceLogger } from './observability/log.ts';
+import { createMetrics } from './observability/metrics.ts';
+import { createPipeline, type RouteRuntime } from './pipeline.ts';
+import { CURRENT_VERSION } from './protocol/meta.ts';
+import { Routing } from './routing/resolve.ts';
+import type { Upstream } from './upstream/types.ts';
+import { createUpstream } from './upstream/upstream.ts';
+
+export interface GatewayIo {
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream;
+  readonly version: string;
+}
+
+/** A gateway that runs. */
+export interface Running {
+  /** Base URLs of the listeners, without a path. */
+  readonly addresses: { readonly mcp: string; readonly status: string };
+  /** Resolves with the exit code when all is shut down: 0, or 3 with work cut off. */
+  readonly done: Promise<number>;
+  /** Begins to drain; a second call changes nothing. */
+  shutdown(reason: string): void;
+  /** Cuts off what is still under way. */
+  force(): void;
+}
+
+/**
+ * Starts a gateway. Rejects with a system error (`code`, e.g. `EADDRINUSE`) when a port cannot be had; nothing is
+ * left open then.
+ */
+export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promise<Running> {
+  const now = (): number => performance.now();
+  const log = createLogger({ ...config.log, colors: process.env.NO_COLOR ? 'never' : 'auto' });
+  const logOnce = onceLogger(log);
+  const metrics = createMetrics({
+    upstreams: [...config.upstreams.keys()],
+    routes: config.routes.map((route) => route.path),
+    version: io.version,
+  });
+  const upstreams = new Map<string, Upstream>();
+  for (const upstream of config.upstreams.values()) {
+    upstreams.set(
+      upstream.name,
+      createUpstream(upstream, {
+        now,
+        observer: metrics,
+        log: (level, message, fields) => log[level](fields, message),
+      }),
+    );
+  }
+  const store = createMemoryStore({
+    ...config.cache.memory,
+    now,
+    upstreamCount: () => upstreams.size,
+    observer: metrics,
+  });
+  const remainders = createRemainders<RemainderPage>({ now });
+  const deps = { cache: createCache({ store, now, observer: metrics }), now, wallClock: Date.now, logOnce };
+  const routes = buildRoutes(config, upstreams, (route, members) => {
+    const routing = new Routing(
+      route,
+      members.map((member) => member.config),
+    );
+    const onStanding = (member: Member, standing: Standing): void => {
+      log.info(
+        { route: route.path, upstream: member.config.name, standing: standing.kind },
+        'upstream probed',
+      );
+    };
+    const discovery = new Discovery({ ...deps, members, version: io.version, onStanding });
+    const lists = new Lists({
+      ...deps,
+      members,
+      route,
+      routing,
+      discovery,
+      cursors: createCursorCodec(
+        routeDigest(
+          route.path,
+          members.map((member) => member.identity),
+        ),
+        members.length,
+        config.secrets.map((secret) =>
+          createHmac('sha256', secret.reveal()).update('headgate cursor v1').digest(),
+        ),
+      ),
+      remainders,
+      dropped: (upstream, reason) => metrics.itemDropped(upstream, reason),
+    });
+    return { routing, discovery, lists };
+  });
+  metrics.onScrape((gauges) => {
+    gauges.cache('memory', {
+      entryCount: store.entryCount,
+      sizeBytes: store.sizeBytes,
+      maxSizeBytes: config.cache.memory.sizeBytes,
+    });
+    for (const upstream of upstreams.values()) gauges.connections(upstream.name, upstream.stats());
+  });
+  const handle = createPipeline({ ...deps, routes, version: io.version });
+  const edge = createEdge({ config, handle, metrics, log, now });
+
+  const closeUpstreams = async (): Promise<void> => {
+    for (const route of routes.values()) route.discovery.stop();
+    await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
+  };
+  let addresses: { mcp: string; status: string };
+  try {
+    addresses = await edge.listen();
+  } catch (error) {
+    await closeUpstreams();
+    throw error;
+  }
+  await Promise.all([...routes.values()].map((route) => route.discovery.start()));
+  io.stdout.write(
+    startupSummary({
+      config,
+      addresses,
+      routes: [...routes.values()],
+      version: io.version,
+      revision: CURRENT_VERSION,
+    }),
+  );
+
+  let finish: (code: number) => void;
+  const done = new Promise<number>((resolve) => {
+    finish = resolve;
+  });
+  let draining = false;
+  return {
+    addresses,
+    done,
+    shutdown(reason) {
+      if (draining) return;
+      draining = true;
+      log.info({ reason }, 'draining');
+      void edge
+        .drain()
+        .then(async ({ cutOff }) => {
+          await closeUpstreams();
+          log.info({ cutOff }, 'stopped');
+          log.flush();
+          finish(cutOff > 0 ? 3 : 0);
+        })
+        .catch((error: unknown) => {
+          log.error({ err: error }, 'shutdown failed');
+          log.flush();
+          finish(1);
+        });
+    },
+    force: () => edge.force(),
+  };
+}
+
+type RouteParts = Pick<RouteRuntime, 'routing' | 'discovery' | 'lists'>;
+
+function buildRoutes(
+  config: HeadgateConfig,
+  upstreams: ReadonlyMap<string, Upstream>,
+  build: (route: RouteConfig, members: readonly Member[]) => RouteParts,
+): Map<string, RouteRuntime> {
+  const key = partitionKey(config);
+  return new Map(
+    config.routes.map((route) => {
+      const members = route.upstreams.map((name, rank): Member => {
+        const upstreamConfig = config.upstreams.get(name) as UpstreamConfig;
+        return {
+          rank,
+          config: upstreamConfig,
+          upstream: upstreams.get(name) as Upstream,
+          identity: upstreamIdentity(upstreamConfig),
+        };
+      });
+      const parts = build(route, members);
+      return [route.path, { config: route, members, identify: createIdentify(config, route, key), ...parts }];
+    }),
+  );
+}

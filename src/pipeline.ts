@@ -1,0 +1,296 @@
+/**
+ * The request path on one page: classify → caller → resolve → cache or upstream → answer.
+ *
+ * Every request of every route goes through here. The rooms decide; this page only says in which order.
+ */
+import type { AskDeps, Asking, Member, Told } from './aggregate/ask.ts';
+import { callThrough } from './aggregate/call.ts';
+import { type Discovery, gatewayParams, serverInfo } from './aggregate/discover.ts';
+import type { Lists } from './aggregate/list.ts';
+import { readAround, readFrom } from './aggregate/read.ts';
+import {
+  cacheHeaders,
+  completeReply,
+  emptyListen,
+  errorReply,
+  failureRefusal,
+  METHOD_HEADERS,
+  MISS_HEADERS,
+  mergedReply,
+  noteOutcome,
+  refusedRefusal,
+  resultHead,
+  toldReply,
+  withHeaders,
+} from './aggregate/reply.ts';
+import { tell } from './aggregate/tell.ts';
+import type { Identify } from './auth/caller.ts';
+import type { Cached } from './cache/types.ts';
+import type { RouteConfig } from './config/types.ts';
+import { classify, type McpRequest, unknownMethod } from './protocol/classify.ts';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, type Refusal, refusal } from './protocol/errors.ts';
+import type { Exchange, Facts, Handle, Inbound, Reply } from './protocol/exchange.ts';
+import { LIST_METHODS, type ListShape } from './protocol/methods.ts';
+import { keyTexts, stringParam } from './protocol/params.ts';
+import type { Owned } from './routing/ownership.ts';
+import { notFound, type Plan, type Routing } from './routing/resolve.ts';
+
+/** A route, put together. */
+export interface RouteRuntime {
+  readonly config: RouteConfig;
+  readonly members: readonly Member[];
+  readonly routing: Routing;
+  readonly lists: Lists;
+  readonly discovery: Discovery;
+  readonly identify: Identify;
+}
+
+export interface PipelineDeps extends AskDeps {
+  readonly routes: ReadonlyMap<string, RouteRuntime>;
+  readonly version: string;
+  readonly now: () => number;
+}
+
+/** The request path over these routes. */
+export function createPipeline(deps: PipelineDeps): Handle {
+  return async (inbound, exchange) => {
+    const reply = await answer(deps, inbound, exchange);
+    noteError(exchange.facts, reply);
+    return reply;
+  };
+}
+
+async function answer(deps: PipelineDeps, inbound: Inbound, exchange: Exchange): Promise<Reply> {
+  const route = deps.routes.get(inbound.route);
+  if (route === undefined)
+    return refused(refusal(METHOD_NOT_FOUND, 'No such route', { reason: 'no_route' }), undefined);
+  const message = classify(inbound.head, inbound.body);
+  if (message.kind === 'refused') return message;
+  if (message.kind === 'notification') return { kind: 'accepted' };
+  const { request } = message;
+  exchange.facts.mcpMethod = request.method;
+  const context = route.identify(request.head);
+  switch (request.row.route) {
+    case 'merge':
+      return answerList(deps, route, request, asking(deps, route, request, context, exchange), exchange);
+    case 'discover':
+      return answerDiscover(route, request, asking(deps, route, request, context, exchange), exchange);
+    case 'listen':
+      return emptyListen(request.id as string);
+    default:
+      return answerOwned(deps, route, request, context, exchange);
+  }
+}
+
+/** On whose behalf upstreams are asked. */
+function asking(
+  { now }: Pick<PipelineDeps, 'now'>,
+  route: RouteRuntime,
+  request: McpRequest,
+  partition: string,
+  exchange: Exchange,
+): Asking {
+  // A begun body shows no params; what is asked on its way (lists of names) is asked as the gateway.
+  const params = request.params ?? gatewayParams();
+  const { facts } = exchange;
+  return {
+    partition,
+    head: request.head,
+    params,
+    texts: keyTexts(params),
+    version: request.version,
+    signal: exchange.signal,
+    caching: route.config.cache ? 'on' : 'off',
+    ...(request.row.route === 'uri' && {
+      notify: (notification: Uint8Array) => exchange.notify(notification),
+    }),
+    waiting: waitClock(facts, now),
+  };
+}
+
+async function answerList(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  request: McpRequest,
+  caller: Asking,
+  exchange: Exchange,
+): Promise<Reply> {
+  const id = request.id as string;
+  const merged = await route.lists.page(request.row, caller, stringParam(caller.params, 'cursor'));
+  switch (merged.kind) {
+    case 'page':
+      exchange.facts.cache = merged.source;
+      if (merged.incomplete.length > 0) exchange.facts.cacheReason = 'incomplete';
+      return mergedReply(id, merged, request.row.list as ListShape, serverInfo(deps.version));
+    case 'bad-cursor':
+      return refused(withHeaders(refusal(INVALID_PARAMS, merged.why), MISS_HEADERS), id);
+    case 'none':
+      return refused(unknownMethod(request.method), id);
+    case 'failed':
+      return refused(withHeaders(worst(merged.told), MISS_HEADERS), id);
+  }
+}
+
+/** What is said when nobody could list: the callers' own refusal if all refused them, otherwise the first failure. */
+function worst(told: readonly Told[]): Refusal {
+  const refusals = told.filter((one) => one.kind === 'refused');
+  const first = told[0];
+  if (first?.kind === 'refused')
+    return refusedRefusal(first, refusals.length === told.length ? 'forwarded' : 'own');
+  if (first?.kind === 'failure') return failureRefusal(first.failure);
+  return failureRefusal({ kind: 'http_5xx', proxyError: 'http_request_error', detail: '' });
+}
+
+async function answerDiscover(
+  route: RouteRuntime,
+  request: McpRequest,
+  caller: Asking,
+  exchange: Exchange,
+): Promise<Reply> {
+  const id = request.id as string;
+  const discovered = await route.discovery.discover(caller);
+  if (discovered.kind === 'challenge') return refused(refusedRefusal(discovered.told, 'forwarded'), id);
+  const { ttlMs, scope, cached } = discovered;
+  const hit = cached.every((one) => one.outcome.kind === 'hit');
+  exchange.facts.cache = hit ? 'hit' : route.config.cache ? 'miss' : 'bypass';
+  const headers = hit
+    ? cacheHeaders({ kind: 'hit', tier: 'memory', ageMs: oldest(cached), ttlMs })
+    : route.config.cache
+      ? MISS_HEADERS
+      : cacheHeaders({ kind: 'bypass', why: 'disabled' });
+  const tail = [new TextEncoder().encode(discovered.tail)];
+  return { kind: 'answer', status: 200, head: resultHead(id, 'complete', { ttlMs, scope }), tail, headers };
+}
+
+function oldest(cached: readonly Cached<Told>[]): number {
+  return Math.max(0, ...cached.map((one) => (one.outcome.kind === 'hit' ? one.outcome.ageMs : 0)));
+}
+
+/** Requests that have one owner. */
+async function answerOwned(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  request: McpRequest,
+  context: string,
+  exchange: Exchange,
+): Promise<Reply> {
+  if (request.row.route === 'tool' || request.row.route === 'prompt')
+    exchange.facts.mcpName = request.name ?? '';
+  const { plan, everyoneListed } = await resolve(deps, route, request, context, exchange);
+  switch (plan.kind) {
+    case 'single':
+      return answerFrom(deps, route, route.members[plan.rank] as Member, request, context, exchange);
+    case 'ask': {
+      const caller = asking(deps, route, request, context, exchange);
+      const found = await readAround({ ...deps, ...route }, plan.ranks, request, caller);
+      if (found.kind === 'not-found')
+        return unowned(request, everyoneListed, withHeaders(notFound(request.name ?? ''), MISS_HEADERS));
+      return readReply(found.member, request, found.cached, exchange);
+    }
+    case 'refuse':
+      return unowned(request, everyoneListed, plan.refusal);
+    case 'learn':
+      throw new Error('resolve() asked to learn twice');
+  }
+}
+
+/** "Not found" may only be said when everybody who could own it was heard (R31). */
+function unowned(request: McpRequest, everyoneListed: boolean, problem: Refusal): Reply {
+  if (everyoneListed) return refused(problem, request.id);
+  return refused(
+    failureRefusal({ kind: 'connect', proxyError: 'destination_unavailable', detail: '' }),
+    request.id,
+  );
+}
+
+const LISTS_OF: Readonly<Record<Owned, string>> = {
+  resources: 'resources/list',
+  templates: 'resources/templates/list',
+  tools: 'tools/list',
+  prompts: 'prompts/list',
+};
+
+/** Resolves; lists first what must be known for it. */
+async function resolve(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  request: McpRequest,
+  context: string,
+  exchange: Exchange,
+): Promise<{ plan: Plan; everyoneListed: boolean }> {
+  const plan = route.routing.resolve(request, context, 'first');
+  if (plan.kind !== 'learn') return { plan, everyoneListed: true };
+  const rows = LIST_METHODS.filter((row) => plan.owned.some((owned) => LISTS_OF[owned] === row.method));
+  const { notify: _, ...caller } = asking(deps, route, request, context, exchange);
+  const everyoneListed = await route.lists.learn(rows, caller);
+  return { plan: route.routing.resolve(request, context, 'listed'), everyoneListed };
+}
+
+async function answerFrom(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  member: Member,
+  request: McpRequest,
+  context: string,
+  exchange: Exchange,
+): Promise<Reply> {
+  exchange.facts.upstream = member.config.name;
+  if (request.row.body === 'streamed') return callThrough(member, request, exchange, deps.now);
+  const caller = asking(deps, route, request, context, exchange);
+  if (request.row.route === 'uri')
+    return readReply(member, request, await readFrom(deps, member, request, caller), exchange);
+  const told = await tell(member, request, caller);
+  return told.kind === 'result'
+    ? {
+        kind: 'answer',
+        status: 200,
+        head: resultHead(request.id as string, told.resultType),
+        tail: [told.tail],
+        headers: METHOD_HEADERS,
+      }
+    : toldReply(request.id as string, told, credentialsOf(member), METHOD_HEADERS);
+}
+
+function readReply(member: Member, request: McpRequest, cached: Cached<Told>, exchange: Exchange): Reply {
+  const id = request.id as string;
+  exchange.facts.upstream = member.config.name;
+  noteOutcome(exchange.facts, cached.outcome);
+  if (cached.kind === 'complete') return completeReply(id, cached);
+  const headers = cacheHeaders(cached.outcome);
+  if (cached.value.kind === 'error') return errorReply(id, cached.value, headers, request.name);
+  return toldReply(id, cached.value, credentialsOf(member), headers);
+}
+
+function credentialsOf(member: Member): 'forwarded' | 'own' {
+  return member.config.auth.type === 'forward' ? 'forwarded' : 'own';
+}
+
+function refused(problem: Refusal, id: string | undefined): Reply {
+  return { kind: 'refused', refusal: problem, id };
+}
+
+/** What the metrics and the access log call it. */
+function noteError(facts: Facts, reply: Reply): void {
+  if (reply.kind === 'answer' && reply.rpcError !== undefined) {
+    facts.rpcError = reply.rpcError;
+    facts.errorType = String(reply.rpcError);
+  }
+  if (reply.kind !== 'refused') return;
+  const { code, status, proxyError = '' } = reply.refusal;
+  facts.rpcError = code;
+  facts.errorType = status === 504 ? 'timeout' : CONNECT_ERRORS.test(proxyError) ? 'connect' : String(code);
+}
+
+const CONNECT_ERRORS = /^(connection_refused|connection_timeout|dns_|tls_|destination_ip)/;
+
+/** Adds up the time in which any upstream was waited for: waits side by side count once. */
+function waitClock(facts: Facts, now: () => number): () => () => void {
+  let waits = 0;
+  let startedAt = 0;
+  return () => {
+    if (waits++ === 0) startedAt = now();
+    return () => {
+      if (--waits === 0) facts.upstreamMs = (facts.upstreamMs ?? 0) + (now() - startedAt);
+    };
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * Errors that cross the wire, and their HTTP statuses.
+ * *Spec:* basic/index, "Error codes"; basic/transports/streamable-http, "Error responses".
+ */
+
+export const PARSE_ERROR = -32700;
+export const INVALID_REQUEST = -32600;
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
+export const INTERNAL_ERROR = -32603;
+export const HEADER_MISMATCH = -32020;
+export const MISSING_CLIENT_CAPABILITY = -32021;
+export const UNSUPPORTED_VERSION = -32022;
+/** "Resource not found" of 2025-11-25 and older: accepted from servers, never sent. */
+export const LEGACY_NOT_FOUND = -32002;
+
+const STATUS: ReadonlyMap<number, number> = new Map([
+  [PARSE_ERROR, 400],
+  [INVALID_REQUEST, 400],
+  [METHOD_NOT_FOUND, 404],
+  [HEADER_MISMATCH, 400],
+  [MISSING_CLIENT_CAPABILITY, 400],
+  [UNSUPPORTED_VERSION, 400],
+]);
+
+/** The HTTP status that goes with a JSON-RPC error code; 200 for what is an answer of the method itself. */
+export function statusOf(code: number): number {
+  return STATUS.get(code) ?? 200;
+}
+
+/** Why the edge or the classifier refused, for `headgate_requests_rejected_total`. */
+export type RejectReason =
+  | 'parse'
+  | 'header_mismatch'
+  | 'version'
+  | 'origin'
+  | 'host'
+  | 'body_size'
+  | 'no_route'
+  | 'method_not_allowed'
+  | 'media_type';
+
+/** An error answer of the gateway: what the client sees, and nothing else. */
+export interface Refusal {
+  readonly status: number;
+  readonly code: number;
+  readonly message: string;
+  /** JSON-safe. */
+  readonly data?: Readonly<Record<string, unknown>>;
+  /** Counted under this reason. */
+  readonly reason?: RejectReason;
+  /** RFC 9209 error type, for errors the gateway made. */
+  readonly proxyError?: string;
+  /** Further response headers, e.g. `Allow`, `Retry-After`, `WWW-Authenticate`. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A refusal with the status of its code, unless one is given. */
+export function refusal(code: number, message: string, rest: Partial<Refusal> = {}): Refusal {
+  return { status: statusOf(code), code, message, ...rest };
+}
+
+/** The JSON-RPC error body. `id` is JSON text exactly as received; without one the member is left out. */
+export function errorBody(error: Pick<Refusal, 'code' | 'message' | 'data'>, id: string | undefined): string {
+  const { code, message, data } = error;
+  const body = JSON.stringify(data === undefined ? { code, message } : { code, message, data });
+  return id === undefined
+    ? `{"jsonrpc":"2.0","error":${body}}`
+    : `{"jsonrpc":"2.0","id":${id},"error":${body}}`;
+}

@@ -1,0 +1,71 @@
+/** The contract between the request path and the edge: what comes in, and every form an answer can take. */
+import type { Body } from './classify.ts';
+import type { Refusal } from './errors.ts';
+import type { Head } from './headers.ts';
+
+/** A request whose transport was found in order. */
+export interface Inbound {
+  /** The configured path of the route, its label everywhere. */
+  readonly route: string;
+  readonly head: Head;
+  readonly body: Body;
+}
+
+/** What the access log and the metrics say of a request; the request path fills it in as it learns. */
+export interface Facts {
+  /** As sent; a closed label set is made of it where it becomes a label. */
+  mcpMethod?: string;
+  /** Names of tools and prompts only: URIs can be private. */
+  mcpName?: string;
+  upstream?: string;
+  cache?: 'hit' | 'stale' | 'miss' | 'bypass' | 'none';
+  cacheReason?: string;
+  collapsed?: true;
+  /** Time spent waiting on upstreams. */
+  upstreamMs?: number;
+  /** JSON-RPC error code of the answer. */
+  rpcError?: number;
+  /** For metrics: `''`, a code, `timeout`, `connect`, `cancelled`. */
+  errorType?: string;
+}
+
+/** The live side of a request. */
+export interface Exchange {
+  /** Fires when the client has left, or when the gateway gives up at the end of its grace. */
+  readonly signal: AbortSignal;
+  readonly facts: Facts;
+  /**
+   * Sends a notification of a read before its answer: the answer then becomes an SSE stream and the reply its
+   * last event. `message` is the JSON of one JSON-RPC notification.
+   */
+  notify(message: Uint8Array): void;
+}
+
+export type Reply =
+  /** 202, empty: a notification. */
+  | { readonly kind: 'accepted' }
+  /** An error of the gateway. Without an id the edge looks for one in what is left of a begun body. */
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly id: string | undefined }
+  /** One JSON body: `head` and then the chunks of `tail`, as they are. */
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly head: string;
+      readonly tail: readonly Uint8Array[];
+      readonly headers: Readonly<Record<string, string>>;
+      /** The code, when the body is a JSON-RPC error. */
+      readonly rpcError?: number;
+    }
+  /** A streamed answer. A JSON body that breaks destroys the socket: it must never look whole. */
+  | {
+      readonly kind: 'relay';
+      readonly status: number;
+      readonly media: 'json' | 'sse';
+      readonly body: AsyncIterable<Uint8Array>;
+      readonly headers: Readonly<Record<string, string>>;
+    }
+  /** `subscriptions/listen`: `opening` at once, comments while idle, `closing` when the gateway ends it. JSON texts. */
+  | { readonly kind: 'listen'; readonly opening: string; readonly closing: string };
+
+/** The request path. *Never* rejects but for bugs. */
+export type Handle = (inbound: Inbound, exchange: Exchange) => Promise<Reply>;

@@ -1,0 +1,133 @@
+/** The contract of the upstream room: what goes to an MCP server, and every way it can come back. */
+import type { Answer } from '../protocol/answer.ts';
+
+/** A read-method request: checked, rebuilt, under an id of the gateway's own. */
+export interface ReadRequest {
+  readonly method: string;
+  /** Decoded; sent as `Mcp-Name`. */
+  readonly name: string | undefined;
+  /** JSON text of `params`, `_meta` included. */
+  readonly params: string;
+  readonly version: string;
+  /** Lower-case: credentials and forwarded headers that this upstream may see; nothing computed. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sent again, under a new id, when the connection broke before an answer began. */
+  readonly idempotent: boolean;
+  readonly signal: AbortSignal;
+  /**
+   * A hard limit, waiting for a connection included; never longer than the upstream's own `response` timeout.
+   * Without it the `response` timeout holds, and each notification starts it anew, up to `call`.
+   */
+  readonly deadlineMs?: number;
+  /** Bound on the decoded answer. Beyond it: failure `too_large`. */
+  readonly maxBytes: number;
+  /** Each notification of an SSE answer, as the bytes of its JSON. Server requests are not handed on. */
+  readonly onNotification?: (message: Uint8Array) => void;
+}
+
+/** Why no answer came. The kind decides retry, blame and status (see `failure.ts`). */
+export interface Failure {
+  readonly kind:
+    | 'connect' // refused, unreachable, DNS, TLS
+    | 'timeout' // connect, headers or body took too long
+    | 'reset' // broken off before the answer was whole
+    | 'http_5xx'
+    | 'broken' // not an MCP answer: wrong type, bad JSON, wrong id, redirect
+    | 'too_large'
+    | 'circuit_open'
+    | 'full' // the pool's bound is reached
+    | 'cancelled'; // our side gave up
+  /** RFC 9209 error type, for `Proxy-Status`. */
+  readonly proxyError: string;
+  /** For logs only; never reaches a client. */
+  readonly detail: string;
+  readonly retryAfterSeconds?: number;
+  /** The HTTP status the upstream answered with, where it came to that (`fwd-status`). */
+  readonly status?: number;
+}
+
+export type ReadOutcome =
+  /** A JSON-RPC response that belongs to the request, whatever the HTTP status. */
+  | {
+      readonly kind: 'answer';
+      readonly answer: Extract<Answer, { kind: 'result' | 'error' }>;
+      readonly status: number;
+      /** Monotonic milliseconds at which the response was whole. */
+      readonly receivedAt: number;
+    }
+  /** An HTTP refusal without a JSON-RPC answer: 4xx, and 501, which says the same of a method. */
+  | {
+      readonly kind: 'refused';
+      readonly status: number;
+      readonly challenge: string | undefined;
+      readonly retryAfter: string | undefined;
+    }
+  | { readonly kind: 'failure'; readonly failure: Failure };
+
+/** A streamed call: bytes through. */
+export interface StreamRequest {
+  readonly method: string;
+  readonly name: string | undefined;
+  readonly version: string;
+  /** Lower-case: credentials, forwarded headers and `mcp-param-*`. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The client's bytes: collected when small, otherwise a stream with back-pressure. */
+  readonly body: Uint8Array | AsyncIterable<Uint8Array>;
+  readonly idempotent: boolean;
+  readonly signal: AbortSignal;
+}
+
+export type StreamOutcome =
+  | {
+      readonly kind: 'response';
+      readonly status: number;
+      readonly media: 'json' | 'sse' | 'other';
+      /** Decoded of any content encoding; ends with an exception of class `UpstreamError` when broken. */
+      readonly body: StreamBody;
+      readonly challenge: string | undefined;
+      readonly retryAfter: string | undefined;
+    }
+  | { readonly kind: 'failure'; readonly failure: Failure };
+
+/**
+ * The body of a streamed answer: read once, with back-pressure. Leaving the loop (`return`) or the signal
+ * stops the upstream at once.
+ */
+export interface StreamBody extends AsyncIterable<Uint8Array> {
+  /** Instead of leaving the loop: all that mattered has come, what little follows may run out on its own. */
+  discard?(): void;
+}
+
+/** For `headgate_upstream_attempts_total`. */
+export type AttemptOutcome =
+  | 'ok'
+  | 'rpc_error'
+  | 'http_4xx'
+  | 'http_5xx'
+  | 'timeout'
+  | 'connect'
+  | 'reset'
+  | 'circuit_open'
+  | 'cancelled';
+
+/** What the room reports; metrics implement it. */
+export interface UpstreamObserver {
+  attempt(upstream: string, outcome: AttemptOutcome): void;
+  retry(upstream: string, reason: 'reset'): void;
+  upstreamUp(upstream: string, state: 'up' | 'down'): void;
+  circuitOpen(upstream: string, state: 'open' | 'closed'): void;
+  /** A whole call, retries included. `errorType`: empty, a JSON-RPC code of the protocol, or a word. */
+  upstreamOperation(upstream: string, method: string, errorType: string, seconds: number): void;
+}
+
+/** One upstream, as the rest of the gateway sees it. */
+export interface Upstream {
+  readonly name: string;
+  read(request: ReadRequest): Promise<ReadOutcome>;
+  stream(request: StreamRequest): Promise<StreamOutcome>;
+  /** Gauges for `headgate_upstream_connections`. */
+  stats(): Readonly<Record<'connected' | 'free' | 'pending' | 'queued' | 'running', number>>;
+  /** `false` while the circuit is open. */
+  available(): boolean;
+  close(): Promise<void>;
+}

@@ -1,0 +1,180 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the configuration's own expansion is what is tested.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { displayUrl } from '../../src/config/display.ts';
+import { fromUrls, type LoadResult, loadConfig } from '../../src/config/load.ts';
+import { CANARY, configOf, loadText } from '../support/config.ts';
+
+const FILE = `version: 1
+listen: 127.0.0.1:8080
+upstreams: { docs: { url: "http://127.0.0.1:3001/mcp" } }
+routes: [{ path: /mcp, upstreams: [docs] }]
+`;
+
+function messages(result: LoadResult): readonly string[] {
+  return result.kind === 'invalid' ? result.problems.map(({ path, message }) => `${path}: ${message}`) : [];
+}
+
+describe('loading', () => {
+  test('a file that cannot be read is a problem, not an exception', () => {
+    const result = loadConfig('gone.yaml', {}, () => {
+      throw Object.assign(new Error('ENOENT: secret path'), { code: 'ENOENT' });
+    });
+    assert.deepEqual(messages(result), ['(file): make the file readable: no such file']);
+  });
+
+  test('a number or a boolean may come out of the environment', () => {
+    const config = configOf(`${FILE}log: { access: "\${A}" }\n`, { A: 'false' });
+    assert.equal(config.log.access, false);
+  });
+
+  test('a number in quotes is still text', () => {
+    const result = loadText(FILE.replace('"http://127.0.0.1:3001/mcp"', 'http://a/, connections: "8"'));
+    assert.deepEqual(messages(result), ['upstreams.docs.connections: write a whole number from 1 to 10000']);
+  });
+
+  test('an entry is never larger than a cache that was only made small', () => {
+    const config = configOf(`${FILE}cache: { memory: { size: 1MiB } }\n`);
+    assert.equal(config.cache.memory.maxEntryBytes, 1_048_576);
+  });
+
+  test('addresses of the command line win over the file, and keep the rest of it', () => {
+    const text = FILE.replace('127.0.0.1:8080', '{ address: "127.0.0.1:8080", hosts: [mcp.example] }');
+    const result = loadConfig('f', {}, () => text, {
+      listen: { host: '127.0.0.1', port: 0 },
+      status: { host: '127.0.0.1', port: 0 },
+      admin: false,
+    });
+    assert.ok(result.kind === 'ok');
+    assert.deepEqual(result.config.listen.address, { host: '127.0.0.1', port: 0 });
+    assert.deepEqual(result.config.listen.hosts, ['mcp.example']);
+    assert.equal(result.config.status.port, 0);
+    assert.equal(result.config.admin, false);
+  });
+
+  test('addresses of the command line are checked like those of the file', () => {
+    const result = loadConfig('f', {}, () => FILE, {
+      listen: { host: '127.0.0.1', port: 9902 },
+      admin: { host: '::', port: 1 },
+    });
+    assert.equal(messages(result).length, 2);
+  });
+
+  test('problems come in the order of the file, warnings among them', () => {
+    const result = loadText(
+      'version: 2\nupstreams: { a: { url: "http://a/" }, b: { url: x } }\nroutes: [{ path: /, upstreams: [a] }]\nzzz: 1\n',
+    );
+    assert.ok(result.kind === 'invalid');
+    assert.deepEqual(
+      result.problems.map(({ line, path }) => [line, path]),
+      [
+        [1, 'version'],
+        [2, 'upstreams.b'],
+        [2, 'upstreams.b.url'],
+        [4, 'zzz'],
+      ],
+    );
+  });
+
+  for (const name of ['Mcp-Name', 'Content-Type', 'host', 'Transfer-Encoding']) {
+    test(`R9: a static header named ${name} is refused when the configuration is loaded`, () => {
+      const auth = `auth: { type: header, name: ${name}, value: x }`;
+      const [message] = messages(loadText(FILE.replace('"http://127.0.0.1:3001/mcp"', `http://a/, ${auth}`)));
+      assert.match(message ?? '', /^upstreams\.docs\.auth\.name: remove it: /);
+    });
+  }
+
+  test('text that YAML reads as a number is asked for in quotes', () => {
+    const auth = 'auth: { type: bearer, token: 0123 }';
+    const result = loadText(FILE.replace('"http://127.0.0.1:3001/mcp"', `http://a/, ${auth}`));
+    assert.match(messages(result)[0] ?? '', /^upstreams\.docs\.auth\.token: put it in quotes/);
+  });
+
+  test('a secret in any text is shown in no problem', () => {
+    const places = [
+      'secrets: "${TOKEN}"',
+      'secrets: ["${TOKEN}x", "${SHORT}"]',
+      'listen: "${TOKEN}"',
+      'listen: { hosts: ["${TOKEN} x"], origins: ["${TOKEN}"], trustedProxies: ["${TOKEN}"] }',
+      'admin: "${TOKEN}"',
+      'log: { level: "${TOKEN}", access: "${TOKEN}" }',
+      'shutdown: { delay: "${TOKEN}" }',
+      'cache: { partition: { headers: ["${TOKEN} x"] }, memory: "${TOKEN}" }',
+      'upstreams: { docs: { url: "http://u:${TOKEN}@h/", auth: { type: "${TOKEN}" }, tools: "${TOKEN}" } }',
+      'upstreams: { docs: { url: "${TOKEN}", auth: { type: header, name: "${TOKEN} x", value: "${TOKEN}\\n" } } }',
+      'routes: [{ path: "${TOKEN}", upstreams: ["${TOKEN}"], rules: [{ match: { method: "${TOKEN} x" }, upstream: "${TOKEN}" }] }]',
+      `secrets: "${CANARY}`,
+      `secrets: { ${CANARY}`,
+      `secrets: ["x" ${CANARY}]`,
+      `secrets: @${CANARY}`,
+      `listen: ${CANARY}: ${CANARY}: x`,
+      `listen: "${CANARY}"\nadmin: ["${CANARY}"]`,
+    ];
+    for (const place of places) {
+      const key = place.slice(0, place.indexOf(':'));
+      const text = FILE.split('\n')
+        .filter((line) => !line.startsWith(`${key}:`))
+        .join('\n');
+      const result = loadText(`${text}${place}\n`);
+      assert.equal(result.kind, 'invalid', place);
+      assert.ok(!JSON.stringify(result).includes(CANARY), place);
+      assert.ok(!JSON.stringify(result).includes('5d41402'), place);
+    }
+  });
+});
+
+describe('a configuration from URLs', () => {
+  test('is one /mcp route over all of them, named by host and port, as given', () => {
+    const result = fromUrls([
+      'http://127.0.0.1:3001/mcp',
+      'https://Docs.example',
+      'http://[::1]:3003/a?b=c',
+      'http://127.0.0.1:3001/other',
+    ]);
+    assert.ok(result.kind === 'ok');
+    assert.deepEqual(
+      [...result.config.upstreams].map(([name, { endpoints }]) => [name, String(endpoints)]),
+      [
+        ['127-0-0-1-3001', 'http://127.0.0.1:3001/mcp'],
+        ['docs-example', 'https://docs.example/'],
+        ['1-3003', 'http://[::1]:3003/a?b=c'],
+        ['127-0-0-1-3001-2', 'http://127.0.0.1:3001/other'],
+      ],
+    );
+    assert.deepEqual(
+      result.config.routes.map(({ path, upstreams }) => [path, upstreams.length]),
+      [['/mcp', 4]],
+    );
+    assert.deepEqual(result.warnings, []);
+  });
+
+  test('names the URL that is none, without showing it', () => {
+    const result = fromUrls(['http://a/', `http://user:${CANARY}@b/`, CANARY]);
+    assert.ok(result.kind === 'invalid');
+    assert.deepEqual(
+      result.problems.map(({ path, line }) => [path, line]),
+      [
+        ['URL 2', 0],
+        ['URL 3', 0],
+      ],
+    );
+    assert.ok(!JSON.stringify(result).includes(CANARY));
+  });
+});
+
+describe('showing the URL of an upstream', () => {
+  const shown = (url: string) => {
+    const [upstream] = configOf(FILE.replace('http://127.0.0.1:3001/mcp', url)).upstreams.values();
+    return displayUrl(upstream?.endpoints[0] ?? assert.fail());
+  };
+  test('shows what is no secret', () => {
+    assert.equal(shown('http://${HOST}/mcp'), 'http://127.0.0.1:3001/mcp');
+  });
+  test('hides the values of a query', () => {
+    assert.equal(shown('http://a/mcp?key=${TOKEN}&key=x&b c=d'), 'http://a/[redacted]');
+    assert.equal(shown('http://a/mcp?key=x&b%20c=d'), 'http://a/mcp?key=[redacted]&b%20c=[redacted]');
+  });
+  test('hides a path that came out of the environment or a file', () => {
+    assert.equal(shown('https://a/s/${TOKEN}/mcp'), 'https://a/[redacted]');
+  });
+});
