@@ -7,8 +7,8 @@
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Longest cursor accepted: room for the longest upstream cursor that is carried, wrapped and encoded. */
-export const MAX_CURSOR_LENGTH = 32 * 1024;
+/** Longest cursor accepted: the longest upstream cursor that is carried, escaped six-fold and in base64, has room. */
+export const MAX_CURSOR_LENGTH = 96 * 1024;
 /** Longest upstream cursor that is carried; a longer one ends that upstream's walk. */
 export const MAX_UPSTREAM_CURSOR_LENGTH = 8 * 1024;
 
