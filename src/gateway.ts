@@ -10,6 +10,7 @@ import { startupSummary } from './admin/summary.ts';
 import type { Member } from './aggregate/ask.ts';
 import { createCursorCodec, routeDigest } from './aggregate/cursor.ts';
 import { Discovery, type Standing } from './aggregate/discover.ts';
+import { Learner } from './aggregate/learn.ts';
 import { Lists, type RemainderPage } from './aggregate/list.ts';
 import { createIdentify, partitionKey } from './auth/caller.ts';
 import { upstreamIdentity } from './auth/forward.ts';
@@ -18,11 +19,13 @@ import { createRemainders } from './cache/remainders.ts';
 import { createCache } from './cache/through.ts';
 import type { HeadgateConfig, RouteConfig, UpstreamConfig } from './config/types.ts';
 import { createEdge } from './edge/server.ts';
+import type { DropReason } from './observability/labels.ts';
 import { createLogger, onceLogger } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { createPipeline, type RouteRuntime } from './pipeline.ts';
 import { CURRENT_VERSION } from './protocol/meta.ts';
 import { Routing } from './routing/resolve.ts';
+import { HELD_READS_BYTES, HeldBytes } from './upstream/held.ts';
 import type { Upstream } from './upstream/types.ts';
 import { createUpstream } from './upstream/upstream.ts';
 
@@ -57,6 +60,9 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     routes: config.routes.map((route) => route.path),
     version: io.version,
   });
+  const { maxEntryBytes } = config.cache.memory;
+  // Twice: what is to be kept is not let go for the sake of one other.
+  const held = new HeldBytes(Math.max(HELD_READS_BYTES, 2 * maxEntryBytes));
   const upstreams = new Map<string, Upstream>();
   for (const upstream of config.upstreams.values()) {
     upstreams.set(
@@ -64,6 +70,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       createUpstream(upstream, {
         now,
         observer: metrics,
+        held,
         log: (level, message, fields) => log[level](fields, message),
       }),
     );
@@ -75,7 +82,8 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     observer: metrics,
   });
   const remainders = createRemainders<RemainderPage>({ now });
-  const deps = { cache: createCache({ store, now, observer: metrics }), now, wallClock: Date.now, logOnce };
+  const cache = createCache({ store, now, observer: metrics });
+  const deps = { cache, now, wallClock: Date.now, logOnce, maxEntryBytes };
   const routes = buildRoutes(config, upstreams, (route, members) => {
     const routing = new Routing(
       route,
@@ -88,12 +96,16 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       );
     };
     const discovery = new Discovery({ ...deps, members, version: io.version, onStanding });
-    const lists = new Lists({
+    const parts = {
       ...deps,
       members,
-      route,
       routing,
       discovery,
+      dropped: (upstream: string, reason: DropReason) => metrics.itemDropped(upstream, reason),
+    };
+    const lists = new Lists({
+      ...parts,
+      route,
       cursors: createCursorCodec(
         routeDigest(
           route.path,
@@ -105,9 +117,8 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
         ),
       ),
       remainders,
-      dropped: (upstream, reason) => metrics.itemDropped(upstream, reason),
     });
-    return { routing, discovery, lists };
+    return { routing, discovery, lists, learner: new Learner(parts) };
   });
   metrics.onScrape((gauges) => {
     gauges.cache('memory', {
@@ -172,7 +183,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   };
 }
 
-type RouteParts = Pick<RouteRuntime, 'routing' | 'discovery' | 'lists'>;
+type RouteParts = Pick<RouteRuntime, 'routing' | 'discovery' | 'lists' | 'learner'>;
 
 function buildRoutes(
   config: HeadgateConfig,

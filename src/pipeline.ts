@@ -6,6 +6,7 @@
 import type { AskDeps, Asking, Member, Told } from './aggregate/ask.ts';
 import { callThrough } from './aggregate/call.ts';
 import { type Discovery, gatewayParams, serverInfo } from './aggregate/discover.ts';
+import type { Learner } from './aggregate/learn.ts';
 import type { Lists } from './aggregate/list.ts';
 import { readAround, readFrom } from './aggregate/read.ts';
 import {
@@ -24,6 +25,7 @@ import {
   withHeaders,
 } from './aggregate/reply.ts';
 import { tell } from './aggregate/tell.ts';
+import type { Omission } from './aggregate/walk.ts';
 import type { Identify } from './auth/caller.ts';
 import type { Cached } from './cache/types.ts';
 import type { RouteConfig } from './config/types.ts';
@@ -31,9 +33,10 @@ import { classify, type McpRequest, unknownMethod } from './protocol/classify.ts
 import { INVALID_PARAMS, METHOD_NOT_FOUND, type Refusal, refusal } from './protocol/errors.ts';
 import type { Exchange, Facts, Handle, Inbound, Reply } from './protocol/exchange.ts';
 import { LIST_METHODS, type ListShape } from './protocol/methods.ts';
-import { keyTexts, stringParam } from './protocol/params.ts';
+import { keyTexts, type Params, stringParam } from './protocol/params.ts';
 import type { Owned } from './routing/ownership.ts';
 import { notFound, type Plan, type Routing } from './routing/resolve.ts';
+import type { Failure } from './upstream/types.ts';
 
 /** A route, put together. */
 export interface RouteRuntime {
@@ -41,6 +44,7 @@ export interface RouteRuntime {
   readonly members: readonly Member[];
   readonly routing: Routing;
   readonly lists: Lists;
+  readonly learner: Learner;
   readonly discovery: Discovery;
   readonly identify: Identify;
 }
@@ -54,11 +58,23 @@ export interface PipelineDeps extends AskDeps {
 /** The request path over these routes. */
 export function createPipeline(deps: PipelineDeps): Handle {
   return async (inbound, exchange) => {
-    const reply = await answer(deps, inbound, exchange);
-    noteError(exchange.facts, reply);
-    return reply;
+    try {
+      const reply = await answer(deps, inbound, exchange);
+      noteError(exchange.facts, reply);
+      return reply;
+    } catch (error) {
+      // Whoever waited for an upstream is told by an exception that nobody waits any more.
+      if (!exchange.signal.aborted) throw error;
+      return refused(failureRefusal(GIVEN_UP), undefined);
+    }
   };
 }
+
+const GIVEN_UP: Failure = {
+  kind: 'cancelled',
+  proxyError: 'connection_terminated',
+  detail: 'the client has left',
+};
 
 async function answer(deps: PipelineDeps, inbound: Inbound, exchange: Exchange): Promise<Reply> {
   const route = deps.routes.get(inbound.route);
@@ -127,18 +143,21 @@ async function answerList(
     case 'none':
       return refused(unknownMethod(request.method), id);
     case 'failed':
-      return refused(withHeaders(worst(merged.told), MISS_HEADERS), id);
+      return failedList(id, merged.omissions);
   }
 }
 
-/** What is said when nobody could list: the callers' own refusal if all refused them, otherwise the first failure. */
-function worst(told: readonly Told[]): Refusal {
-  const refusals = told.filter((one) => one.kind === 'refused');
-  const first = told[0];
-  if (first?.kind === 'refused')
-    return refusedRefusal(first, refusals.length === told.length ? 'forwarded' : 'own');
-  if (first?.kind === 'failure') return failureRefusal(first.failure);
-  return failureRefusal({ kind: 'http_5xx', proxyError: 'http_request_error', detail: '' });
+/**
+ * What is said when nobody could list: the callers' own refusal where it is theirs and all were refused, otherwise
+ * what the first of them said.
+ */
+function failedList(id: string, omissions: readonly Omission[]): Reply {
+  const theirs = omissions.every(
+    ({ member, told }) => told.kind === 'refused' && credentialsOf(member) === 'forwarded',
+  );
+  const first = omissions.find(({ told }) => told.kind !== 'refused') ?? omissions[0];
+  if (first === undefined) return refused(failureRefusal(GIVEN_UP), id);
+  return toldReply(id, first.told, theirs ? 'forwarded' : 'own', MISS_HEADERS);
 }
 
 async function answerDiscover(
@@ -222,8 +241,18 @@ async function resolve(
   if (plan.kind !== 'learn') return { plan, everyoneListed: true };
   const rows = LIST_METHODS.filter((row) => plan.owned.some((owned) => LISTS_OF[owned] === row.method));
   const { notify: _, ...caller } = asking(deps, route, request, context, exchange);
-  const everyoneListed = await route.lists.learn(rows, caller);
+  const everyoneListed = await route.learner.learn(rows, asListing(caller));
   return { plan: route.routing.resolve(request, context, 'listed'), everyoneListed };
+}
+
+/** The caller, about to list: nothing of the request itself goes to upstreams that may not be its own. */
+function asListing(caller: Asking): Asking {
+  const params: Params = {
+    ...caller.params,
+    members: [],
+    meta: caller.params.meta.filter((member) => member.key !== 'progressToken'),
+  };
+  return { ...caller, params, texts: keyTexts(params) };
 }
 
 async function answerFrom(

@@ -1,5 +1,5 @@
 /** What `serve` prints once it listens: where, in front of whom, and a line to try. */
-import type { Standing } from '../aggregate/discover.ts';
+import type { Standing } from '../aggregate/standing.ts';
 import type { HeadgateConfig } from '../config/types.ts';
 import type { RouteRuntime } from '../pipeline.ts';
 import { META_CAPABILITIES, META_VERSION } from '../protocol/meta.ts';
@@ -34,14 +34,24 @@ export function startupSummary({ addresses, routes, version, revision }: Summary
 function describe(standing: Standing): string {
   switch (standing.kind) {
     case 'seen': {
-      const { versions, capabilities } = standing.seen;
-      return `up  ${versions.join(', ')}  ${[...capabilities.keys()].join(' ')}`;
+      const { versions, capabilities, assumed } = standing.seen;
+      const offers = assumed ? '(offers what each caller may see)' : [...capabilities.keys()].join(' ');
+      return printable(`up  ${versions.join(', ')}  ${offers}`);
     }
     case 'unseen':
-      return `not seen yet (${standing.why})`;
+      return printable(`not seen yet (${standing.why})`);
     case 'legacy':
-      return 'speaks an older revision only: not yet supported';
+      return 'speaks other revisions only: not yet supported';
   }
+}
+
+/** Longest text about one upstream. */
+const MAX_ABOUT = 300;
+
+/** An upstream chooses these words: they must not make lines of their own, nor move the cursor. */
+function printable(text: string): string {
+  const plain = text.slice(0, MAX_ABOUT).replaceAll(/[^\x20-\x7e]/g, '?');
+  return text.length > MAX_ABOUT ? `${plain}...` : plain;
 }
 
 function curl(url: string, revision: string): string {

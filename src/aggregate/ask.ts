@@ -14,9 +14,9 @@ import { type ResultTail, tailMembers } from '../protocol/answer.ts';
 import type { Head } from '../protocol/headers.ts';
 import { arrayElements, memberOf } from '../protocol/json.ts';
 import type { MethodRow } from '../protocol/methods.ts';
-import type { KeyTexts, Params } from '../protocol/params.ts';
+import { isRoundTrip, type KeyTexts, type Params } from '../protocol/params.ts';
 import type { Audience } from '../routing/ownership.ts';
-import type { Failure, ReadOutcome, Upstream } from '../upstream/types.ts';
+import type { Failure, FlowingTail, ReadOutcome, Upstream } from '../upstream/types.ts';
 
 /** An upstream on a route. */
 export interface Member {
@@ -52,14 +52,16 @@ export interface Question {
   /** JSON text of the params as they go upstream. */
   readonly paramsText: string;
   readonly maxBytes: number;
+  /** What of a larger result must be an array, for it to be handed on as it comes. */
+  readonly flow?: { readonly array: string };
   readonly deadlineMs?: number;
-  /** The second leg of a round-trip neither reads nor fills the cache. */
-  readonly roundTrip?: true;
 }
 
 /** Everything an upstream can say that is not a cacheable result. */
 export type Told =
   | { readonly kind: 'input_required'; readonly result: ResultTail }
+  /** Complete, but too large to be held: read once, or aborted. */
+  | { readonly kind: 'large'; readonly tail: FlowingTail }
   | {
       readonly kind: 'error';
       readonly code: number;
@@ -82,6 +84,8 @@ export interface AskDeps {
   /** Milliseconds since 1970: only to read a token's `exp`. */
   readonly wallClock: () => number;
   readonly logOnce: LogOnce;
+  /** Answers above this are not kept: `cache.memory.maxEntry`. */
+  readonly maxEntryBytes: number;
 }
 
 /** Asks. *Never* rejects but when the caller has left. */
@@ -101,7 +105,7 @@ export async function ask(
     baseKey: cacheKey(parts),
     partition: asking.partition,
     policy: policyFor(deps, member, asking),
-    use: question.roundTrip
+    use: isRoundTrip(asking.params)
       ? { bypass: 'mrtr' }
       : asking.caching === 'off'
         ? { bypass: 'disabled' }
@@ -126,6 +130,7 @@ export async function ask(
         idempotent: row.idempotent,
         signal,
         maxBytes: question.maxBytes,
+        ...(question.flow !== undefined && { flow: question.flow }),
         ...(question.deadlineMs !== undefined && { deadlineMs: question.deadlineMs }),
         ...(asking.notify !== undefined && { onNotification: asking.notify }),
       });
@@ -133,7 +138,14 @@ export async function ask(
       return sort(outcome, row);
     })
     .finally(waited);
+  if (cached.kind === 'other' && cached.value.kind === 'large') endWith(asking.signal, cached.value.tail);
   return cached;
+}
+
+/** What flows is no flight any more: it ends with its one request. */
+function endWith(signal: AbortSignal, tail: FlowingTail): void {
+  if (signal.aborted) tail.abort();
+  else signal.addEventListener('abort', () => tail.abort(), { once: true });
 }
 
 /** Drops the stored pages of an upstream's list as this caller sees it: it refused its own cursor (R15). */
@@ -193,6 +205,7 @@ function sort(outcome: ReadOutcome, row: MethodRow): Loaded<Told> {
       stale: STALE_ALLOWED.has(failure.kind) ? 'allowed' : 'never',
     };
   }
+  if (outcome.kind === 'large') return { kind: 'large', value: outcome };
   if (outcome.kind === 'refused') return { kind: 'uncacheable', value: outcome, share: 'context' };
   const { answer, status } = outcome;
   if (answer.kind === 'error') {

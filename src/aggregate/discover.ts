@@ -6,8 +6,8 @@
  * *Spec:* server/discover. Design, section 5.
  */
 import type { Cached } from '../cache/types.ts';
-import { tailMembers } from '../protocol/answer.ts';
-import { arrayElements, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { readHead } from '../protocol/headers.ts';
+import { objectMembers } from '../protocol/json.ts';
 import {
   CURRENT_VERSION,
   META_CAPABILITIES,
@@ -18,7 +18,16 @@ import {
 } from '../protocol/meta.ts';
 import { methodRow, type Primitive } from '../protocol/methods.ts';
 import { keyTexts, type Params, paramsText } from '../protocol/params.ts';
-import { type AskDeps, type Asking, ask, type Member, type Told } from './ask.ts';
+import { type AskDeps, type Asking, ask, audienceOf, type Member, type Told } from './ask.ts';
+import {
+  learnt,
+  mergeCapabilities,
+  type Pupil,
+  type Saying,
+  type Standing,
+  sayingOf,
+  toCaller,
+} from './standing.ts';
 
 /** How long a discover waits for upstreams: longer, and a client's connect looks hung. */
 export const DISCOVER_WAIT_MS = 2_000;
@@ -29,20 +38,10 @@ const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 
 const ROW = methodRow('server/discover');
+/** The gateway's own context, when it asks for nobody. */
+const GATEWAY = 'gateway';
 
-/** What an upstream said of itself. */
-interface Seen {
-  /** Capability → JSON text of its value. */
-  readonly capabilities: ReadonlyMap<string, string>;
-  readonly instructions: string | undefined;
-  readonly versions: readonly string[];
-}
-
-export type Standing =
-  | { readonly kind: 'seen'; readonly seen: Seen }
-  | { readonly kind: 'unseen'; readonly why: string }
-  /** Speaks only an older revision. */
-  | { readonly kind: 'legacy' };
+export type { Standing } from './standing.ts';
 
 export type Discovered =
   | {
@@ -61,10 +60,17 @@ export interface DiscoveryDeps extends AskDeps {
   readonly onStanding?: (member: Member, standing: Standing) => void;
 }
 
+/** An answer, and what it says. */
+interface Heard {
+  readonly cached: Cached<Told>;
+  readonly said: Saying;
+}
+
 export class Discovery {
   readonly #deps: DiscoveryDeps;
   readonly #standing: Standing[];
   readonly #stop = new AbortController();
+  readonly #retries = new Set<NodeJS.Timeout>();
   #started: Promise<void> | undefined;
 
   constructor(deps: DiscoveryDeps) {
@@ -74,16 +80,20 @@ export class Discovery {
 
   /** Probes every upstream once; those that do not answer are tried again, ever more seldom. Resolves after the first round or the wait. */
   start(): Promise<void> {
-    this.#started ??= withinWait(
-      Promise.all(this.#deps.members.map((member) => this.#probe(member, FIRST_RETRY_MS))),
-    );
+    const probeAll = async (): Promise<void> => {
+      await Promise.all(this.#deps.members.map((member) => this.#probe(member, FIRST_RETRY_MS)));
+    };
+    this.#started ??= withinWait(probeAll(), undefined);
     return this.#started;
   }
 
   stop(): void {
     this.#stop.abort(new Error('shutting down'));
+    for (const timer of this.#retries) clearTimeout(timer);
+    this.#retries.clear();
   }
 
+  /** What everybody may know of an upstream: *never* what it showed to one caller alone. */
   standing(rank: number): Standing {
     return this.#standing[rank] ?? { kind: 'unseen', why: 'unknown' };
   }
@@ -98,25 +108,29 @@ export class Discovery {
 
   /** The gateway's own discover result for this caller. */
   async discover(asking: Asking): Promise<Discovered> {
-    await this.start();
     const { members } = this.#deps;
-    const asked = await Promise.all(members.map((member) => this.#askOne(member, asking)));
-    const refusals = asked.flatMap((cached) =>
-      cached.kind === 'other' && cached.value.kind === 'refused' ? [cached.value] : [],
+    // Beside the probes, not behind them: together they may take no longer than one of them.
+    const started = this.start();
+    const heard = await Promise.all(members.map((member) => withinWait(this.#askOne(member, asking), LATE)));
+    await started;
+    const cached = heard.map((one) => one.cached);
+    const refusals = cached.flatMap((one) =>
+      one.kind === 'other' && one.value.kind === 'refused' ? [one.value] : [],
     );
     const challenge = refusals.find((told) => told.status === 401 || told.status === 403);
     const forwarded = members.some((member) => member.config.auth.type === 'forward');
-    if (challenge !== undefined && forwarded && refusals.length === asked.length)
+    if (challenge !== undefined && forwarded && refusals.length === cached.length)
       return { kind: 'challenge', told: challenge };
-    const complete = asked.filter((cached) => cached.kind === 'complete');
-    const known = this.#standing.every((standing) => standing.kind === 'seen');
-    const all = known && complete.length === members.length;
+    const complete = heard.flatMap(({ cached: one, said }) =>
+      one.kind === 'complete' && said.kind === 'seen' ? [one] : [],
+    );
+    const all = complete.length === members.length;
     return {
       kind: 'result',
-      tail: this.#tail(),
-      ttlMs: all ? Math.min(...complete.map((cached) => cached.ttlMs)) : 0,
-      scope: all && complete.every((cached) => cached.scope === 'public') ? 'public' : 'private',
-      cached: asked,
+      tail: this.#tail(heard.map(({ said }, rank) => toCaller(said, this.standing(rank)))),
+      ttlMs: all ? Math.min(...complete.map((one) => one.ttlMs)) : 0,
+      scope: all && complete.every((one) => one.scope === 'public') ? 'public' : 'private',
+      cached,
     };
   }
 
@@ -126,41 +140,43 @@ export class Discovery {
     if (kind === 'seen' || this.#stop.signal.aborted) return;
     // A server of an older revision may be replaced by a newer one, but not within a second.
     const waitMs = kind === 'legacy' ? LAST_RETRY_MS : retryMs;
-    const timer = setTimeout(() => void this.#probe(member, Math.min(retryMs * 2, LAST_RETRY_MS)), waitMs);
+    const timer = setTimeout(() => {
+      this.#retries.delete(timer);
+      void this.#probe(member, Math.min(retryMs * 2, LAST_RETRY_MS));
+    }, waitMs);
     timer.unref();
-    this.#stop.signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
+    this.#retries.add(timer);
   }
 
-  async #askOne(member: Member, asking: Asking): Promise<Cached<Told>> {
+  async #askOne(member: Member, asking: Asking): Promise<Heard> {
     const cached = await ask(this.#deps, member, asking, {
       row: ROW,
       paramsText: paramsText(asking.params),
       maxBytes: MAX_DISCOVER_BYTES,
       deadlineMs: DISCOVER_WAIT_MS,
     });
-    this.#note(member, cached);
-    return cached;
+    const said = sayingOf(cached);
+    this.#learn(member, said, pupilOf(member, cached, asking));
+    return { cached, said };
   }
 
-  #note(member: Member, cached: Cached<Told>): void {
+  #learn(member: Member, said: Saying, pupil: Pupil): void {
     const before = this.standing(member.rank);
-    const after = standingOf(cached, before);
-    if (after === before) return;
+    const after = learnt(before, said, pupil);
     this.#standing[member.rank] = after;
     if (after.kind !== before.kind) this.#deps.onStanding?.(member, after);
   }
 
-  #tail(): string {
+  #tail(standings: readonly Standing[]): string {
     const { members, version } = this.#deps;
-    const capabilities = mergeCapabilities(this.#standing);
-    const instructions = members.flatMap((member) => {
-      const standing = this.standing(member.rank);
-      const text = standing.kind === 'seen' ? standing.seen.instructions : undefined;
-      return text === undefined || text === '' ? [] : [`## ${member.config.name}\n\n${text}`];
+    const instructions = members.flatMap(({ rank, config }) => {
+      const standing = standings[rank];
+      const text = standing?.kind === 'seen' ? standing.seen.instructions : undefined;
+      return text === undefined || text === '' ? [] : [`## ${config.name}\n\n${text}`];
     });
     const parts = [
       `,"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)}`,
-      `,"capabilities":${capabilities}`,
+      `,"capabilities":${mergeCapabilities(standings)}`,
       ...(instructions.length > 0 ? [`,"instructions":${JSON.stringify(instructions.join('\n\n'))}`] : []),
       `,"_meta":{${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify(serverInfo(version))}}}}`,
     ];
@@ -168,97 +184,24 @@ export class Discovery {
   }
 }
 
+/** Whom an answer teaches: what is no result has no scope, and may be about the caller's credentials. */
+function pupilOf(member: Member, cached: Cached<Told>, { partition }: Asking): Pupil {
+  const scope = cached.kind === 'complete' ? cached.scope : 'private';
+  if (audienceOf(member, scope, partition).kind === 'everybody') return 'everybody';
+  return partition === GATEWAY ? 'gateway' : 'caller';
+}
+
 /** How the gateway names itself to clients. */
 export function serverInfo(version: string): { name: string; title: string; version: string } {
   return { name: 'headgate', title: 'Headgate', version };
-}
-
-/** What to assume of an upstream that has not been seen: more than it may have, so that no client misses anything. */
-const ASSUMED: readonly (readonly [string, string])[] = [
-  ['resources', '{}'],
-  ['tools', '{}'],
-  ['prompts', '{}'],
-  ['completions', '{}'],
-];
-
-/** Capabilities whose methods reach an upstream from a route of several. */
-const SERVABLE: ReadonlySet<string> = new Set(['resources', 'tools', 'prompts', 'completions', 'logging']);
-
-function mergeCapabilities(standings: readonly Standing[]): string {
-  const merged = new Map<string, string>();
-  for (const standing of standings) {
-    if (standing.kind === 'legacy') continue;
-    const offered = standing.kind === 'seen' ? standing.seen.capabilities : ASSUMED;
-    for (const [key, value] of offered) {
-      // Methods of other capabilities have an owner only where there is one upstream (design, section 4).
-      if (standings.length > 1 && !SERVABLE.has(key)) continue;
-      if (!merged.has(key)) merged.set(key, value);
-    }
-  }
-  return `{${[...merged].map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`;
-}
-
-/** `subscribe` and `listChanged` are promises about streams that the gateway does not relay yet. */
-const UNSERVED: ReadonlySet<string> = new Set(['subscribe', 'listChanged']);
-
-function standingOf(cached: Cached<Told>, before: Standing): Standing {
-  if (cached.kind === 'complete') {
-    const seen = readSeen(cached.tail);
-    if (seen === undefined)
-      return before.kind === 'seen' ? before : { kind: 'unseen', why: 'not a discover result' };
-    return seen.versions.includes(CURRENT_VERSION) ? { kind: 'seen', seen } : { kind: 'legacy' };
-  }
-  if (before.kind === 'seen') return before;
-  const told = cached.value;
-  switch (told.kind) {
-    case 'error':
-      return told.code === -32022 || told.code === -32601 || told.status === 400
-        ? { kind: 'legacy' }
-        : { kind: 'unseen', why: `error ${told.code}` };
-    case 'refused':
-      return LEGACY_STATUS.has(told.status)
-        ? { kind: 'legacy' }
-        : { kind: 'unseen', why: `HTTP ${told.status}` };
-    case 'failure':
-      return { kind: 'unseen', why: told.failure.kind };
-    case 'input_required':
-      return { kind: 'unseen', why: 'not a discover result' };
-  }
-}
-
-/** Statuses by which a server of an older era answers a discover. *Spec:* basic/versioning. */
-const LEGACY_STATUS: ReadonlySet<number> = new Set([400, 404, 405, 406, 415]);
-
-function readSeen(tail: Uint8Array): Seen | undefined {
-  const members = tailMembers(tail);
-  const capabilities = memberOf(members, 'capabilities');
-  const versions = memberOf(members, 'supportedVersions');
-  const entries = capabilities && objectMembers(tail, capabilities.start);
-  const spans = versions && arrayElements(tail, versions.start);
-  if (entries === undefined || spans === undefined) return undefined;
-  const instructions = memberOf(members, 'instructions');
-  return {
-    capabilities: new Map(
-      entries.map((entry) => [entry.key, servedPart(tail, entry.start) ?? textOf(tail, entry)]),
-    ),
-    instructions: instructions && stringValue(tail, instructions),
-    versions: spans.flatMap((span) => stringValue(tail, span) ?? []),
-  };
-}
-
-function servedPart(tail: Uint8Array, at: number): string | undefined {
-  const members = objectMembers(tail, at);
-  if (members === undefined) return undefined;
-  const kept = members.filter((member) => !UNSERVED.has(member.key));
-  return `{${kept.map((member) => `${JSON.stringify(member.key)}:${textOf(tail, member)}`).join(',')}}`;
 }
 
 /** The gateway asking on its own behalf: an anonymous caller without capabilities. */
 function probing(signal: AbortSignal): Asking {
   const params = gatewayParams();
   return {
-    partition: 'gateway',
-    head: { headers: new Map(), duplicated: undefined },
+    partition: GATEWAY,
+    head: readHead([]),
     params,
     texts: keyTexts(params),
     version: CURRENT_VERSION,
@@ -279,12 +222,23 @@ export function gatewayParams(): Params {
   return { bytes, members: [], meta: objectMembers(bytes, 0) ?? [] };
 }
 
-function withinWait(work: Promise<unknown>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, DISCOVER_WAIT_MS);
-    void work.finally(() => {
-      clearTimeout(timer);
-      resolve();
-    });
+/** What an upstream has said that says nothing in time. */
+const LATE: Heard = {
+  cached: {
+    kind: 'other',
+    value: {
+      kind: 'failure',
+      failure: { kind: 'timeout', proxyError: 'http_response_timeout', detail: 'late for a discover' },
+    },
+    outcome: { kind: 'miss', why: 'uri-miss', stored: 'not-storable', collapsed: false },
+  },
+  said: { kind: 'nothing', why: 'timeout' },
+};
+
+/** `late` after the wait; the work goes on, and ends by its own deadline. */
+function withinWait<T>(work: Promise<T>, late: T): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(late), DISCOVER_WAIT_MS);
+    void work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -15,6 +15,7 @@ import {
 } from '../protocol/json.ts';
 import type { ListShape } from '../protocol/methods.ts';
 import { compileTemplate } from '../routing/template.ts';
+import { OPTIONAL_MEMBERS } from './item-members.ts';
 
 /** Largest single item: one page's worth; anything larger is no list item. */
 export const MAX_ITEM_BYTES = 1024 * 1024;
@@ -23,36 +24,14 @@ export type Verdict =
   | { readonly kind: 'good'; readonly id: string }
   | { readonly kind: 'bad'; readonly reason: 'invalid' | 'too_large'; readonly why: string };
 
-type FieldKind = 'string' | 'number' | 'object' | 'array';
-
-/** Fields whose wrong type makes clients reject the item. *Spec:* schema 2026-07-28, `Resource` and its like. */
-const OPTIONAL: Readonly<Record<ListShape['field'], Readonly<Record<string, FieldKind>>>> = {
-  resources: {
-    title: 'string',
-    description: 'string',
-    mimeType: 'string',
-    size: 'number',
-    annotations: 'object',
-    icons: 'array',
-    _meta: 'object',
-  },
-  resourceTemplates: {
-    title: 'string',
-    description: 'string',
-    mimeType: 'string',
-    annotations: 'object',
-    icons: 'array',
-    _meta: 'object',
-  },
-  prompts: { title: 'string', description: 'string', arguments: 'array', icons: 'array', _meta: 'object' },
-  tools: {
-    title: 'string',
-    description: 'string',
-    outputSchema: 'object',
-    annotations: 'object',
-    icons: 'array',
-    _meta: 'object',
-  },
+/** Keys that the gateway or a client looks at. */
+const watchedOf = (field: ListShape['field']): ReadonlySet<string> =>
+  new Set(['uri', 'uriTemplate', 'name', 'inputSchema', ...Object.keys(OPTIONAL_MEMBERS[field])]);
+const WATCHED: Readonly<Record<ListShape['field'], ReadonlySet<string>>> = {
+  resources: watchedOf('resources'),
+  resourceTemplates: watchedOf('resourceTemplates'),
+  prompts: watchedOf('prompts'),
+  tools: watchedOf('tools'),
 };
 
 /** Judges the item at `span` of a list of this shape. */
@@ -61,12 +40,16 @@ export function judgeItem(bytes: Uint8Array, span: Span, shape: ListShape): Verd
     return { kind: 'bad', reason: 'too_large', why: 'larger than 1 MiB' };
   const members = objectMembers(bytes, span.start);
   if (members === undefined) return invalid('no object');
+  const optional = OPTIONAL_MEMBERS[shape.field];
+  const doubled = doubledKey(members, WATCHED[shape.field]);
+  if (doubled !== undefined) return invalid(`${doubled} comes twice`);
   const id = stringField(bytes, members, shape.idField);
   if (id === undefined) return invalid(`no ${shape.idField}`);
   if (stringField(bytes, members, 'name') === undefined) return invalid('no name');
-  for (const [key, kind] of Object.entries(OPTIONAL[shape.field])) {
+  for (const [key, fits] of Object.entries(optional)) {
     const member = memberOf(members, key);
-    if (member !== undefined && kindAt(bytes, member.start) !== kind) return invalid(`${key} is no ${kind}`);
+    if (member !== undefined && !fits(JSON.parse(textOf(bytes, member))))
+      return invalid(`${key} is not what the schema says`);
   }
   const why = shapeProblem(bytes, members, shape, id);
   return why === undefined ? { kind: 'good', id } : invalid(why);
@@ -74,6 +57,13 @@ export function judgeItem(bytes: Uint8Array, span: Span, shape: ListShape): Verd
 
 function invalid(why: string): Verdict {
   return { kind: 'bad', reason: 'invalid', why };
+}
+
+/** A key that matters and comes twice: a client could read the other of its values. */
+function doubledKey(members: readonly Member[], watched: ReadonlySet<string>): string | undefined {
+  const isDoubled = ({ key }: Member, at: number): boolean =>
+    watched.has(key) && members.findIndex((member) => member.key === key) < at;
+  return members.find(isDoubled)?.key;
 }
 
 function stringField(bytes: Uint8Array, members: readonly Member[], key: string): string | undefined {
@@ -111,7 +101,10 @@ function shapeProblem(
 export function schemaProblem(schemaText: string): string | undefined {
   const schema: unknown = JSON.parse(schemaText);
   if (!isRecord(schema) || schema.type !== 'object') return 'inputSchema is not of type "object"';
-  if (!schemaText.includes('x-mcp-header')) return undefined;
+  if (Object.hasOwn(schema, '$schema') && typeof schema.$schema !== 'string')
+    return 'the $schema of inputSchema is no string';
+  // A key can be spelled with escapes.
+  if (!schemaText.includes('x-mcp-header') && !schemaText.includes('\\')) return undefined;
   return headerProblem(schema, 'root', new Set());
 }
 
@@ -129,11 +122,25 @@ function headerProblem(schema: unknown, place: Place, seen: Set<string>): string
     if (why !== undefined) return why;
   }
   return first(Object.entries(schema), ([key, value]) => {
-    if (key !== 'properties' || !isRecord(value)) return headerProblem(value, 'elsewhere', seen);
-    const next: Place = place === 'elsewhere' ? 'elsewhere' : 'property';
-    return first(Object.values(value), (property) => headerProblem(property, next, seen));
+    // An annotation among what stands there for itself is none.
+    if (DATA.has(key)) return undefined;
+    if (!MAPS.has(key) || !isRecord(value)) return headerProblem(value, 'elsewhere', seen);
+    const next: Place = key === 'properties' && place !== 'elsewhere' ? 'property' : 'elsewhere';
+    return first(Object.values(value), (entry) => headerProblem(entry, next, seen));
   });
 }
+
+/** Keywords whose values are data, whatever they look like. *Spec:* JSON Schema 2020-12, validation. */
+const DATA: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples']);
+/** Keywords whose keys are names of the author's choice, and whose values are schemas. */
+const MAPS: ReadonlySet<string> = new Set([
+  'properties',
+  '$defs',
+  'definitions',
+  'patternProperties',
+  'dependentSchemas',
+  'dependencies',
+]);
 
 function annotationProblem(
   schema: Record<string, unknown>,

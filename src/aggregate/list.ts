@@ -4,31 +4,33 @@
  * A page is filled across upstream pages and upstreams; what is left over is where the cursor points. Nothing of a
  * walk is kept but in the cursor, the cache, and (for pages no ttl allows to keep) the remainders.
  */
+import { seesCallers } from '../auth/forward.ts';
 import type { Remainders } from '../cache/remainders.ts';
 import type { RouteConfig } from '../config/types.ts';
+import { META_OF_ONE_REQUEST } from '../protocol/meta.ts';
 import type { MethodRow } from '../protocol/methods.ts';
-import type { Owned } from '../routing/ownership.ts';
-import { type Asking, audienceOf, type Member, type Told } from './ask.ts';
-import { type CursorCodec, MAX_UPSTREAM_CURSOR_LENGTH, type Position } from './cursor.ts';
-import { type Item, type Page, pageDigest } from './page.ts';
-import { fetchPart, ownedBy, type Part, type PartsDeps, type Source } from './parts.ts';
+import type { Failure } from '../upstream/types.ts';
+import type { Asking, Member } from './ask.ts';
+import type { CursorCodec } from './cursor.ts';
+import { type Item, type Page, pageDigest, scannedBytes } from './page.ts';
+import { endless, fetchPart, ownedBy, type Part, type PartsDeps, type Source } from './parts.ts';
+import {
+  MERGED_PAGE_BYTES,
+  nextUpstream,
+  type Omission,
+  type PagePart,
+  type Place,
+  type Run,
+  START,
+  Walk,
+} from './walk.ts';
 
-/** A merged page ends when it holds this much. */
-export const MERGED_PAGE_BYTES = 1024 * 1024;
 /** A merged page ends when filling it took this long and it holds anything. */
 export const FILL_MS = 2_000;
-/** First pages have this long, all together. */
+/** First pages have this long, all together; so has an upstream to come to its first item. */
 export const FIRST_PAGES_MS = 5_000;
 /** First pages asked for at once. */
 export const FIRST_PAGES_AT_ONCE = 16;
-/** Pages of one upstream in one walk: endless cursors end here. */
-export const MAX_WALK_PAGES = 10_000;
-
-/** Items of one upstream page, to be spliced in order. */
-export interface Run {
-  readonly page: Page;
-  readonly items: readonly Item[];
-}
 
 export type Merged =
   | {
@@ -48,14 +50,13 @@ export type Merged =
   | { readonly kind: 'bad-cursor'; readonly why: string }
   | { readonly kind: 'none' }
   /** Nobody answered, or `partial: fail`. */
-  | { readonly kind: 'failed'; readonly told: readonly Told[] };
+  | { readonly kind: 'failed'; readonly omissions: readonly Omission[] };
 
 export interface ListDeps extends PartsDeps {
   readonly members: readonly Member[];
   readonly route: RouteConfig;
   readonly cursors: CursorCodec;
   readonly remainders: Remainders<RemainderPage>;
-  readonly now: () => number;
 }
 
 /** A cut page that no ttl allows to keep: for its walk only. */
@@ -64,36 +65,37 @@ export interface RemainderPage {
   readonly scope: 'public' | 'private';
 }
 
-type PagePart = Extract<Part, { kind: 'page' }>;
-
-/** What a walk carries along. */
-interface Walk {
-  readonly row: MethodRow;
-  readonly asking: Asking;
-  readonly startedAt: number;
-  scope: 'public' | 'private';
-  readonly excluded: Set<number>;
-  readonly failures: Told[];
-  /** First pages, fetched together on page one. */
-  readonly first: Map<number, Part>;
-  readonly parts: PagePart[];
-  readonly runs: Run[];
-  count: number;
-  bytes: number;
-}
-
+/** Where a page ends; `undefined`: the walk is over. */
+type End = { readonly kind: 'end'; readonly place: Place | undefined } | Stop;
+type Stop =
+  | { readonly kind: 'restart'; readonly why: string }
+  | { readonly kind: 'turned-private' }
+  | { readonly kind: 'failed' };
 type Step =
-  | { readonly kind: 'next'; readonly position: Place }
-  | { readonly kind: 'full'; readonly position: Place }
-  | { readonly kind: 'stop'; readonly merged: Merged };
+  | { readonly kind: 'next'; readonly place: Place }
+  | { readonly kind: 'full'; readonly place: Place }
+  | Stop;
 
-type Place = Pick<Position, 'rank' | 'cursor' | 'offset' | 'digest' | 'pages'>;
+/** What an upstream that sends nothing but empty pages did wrong. */
+const NOTHING_IN_TIME: Failure = {
+  kind: 'timeout',
+  proxyError: 'http_response_timeout',
+  detail: 'no item in time',
+};
+/** What is said of an upstream that was not asked because others took all the time. */
+const NO_TURN: Failure = {
+  kind: 'full',
+  proxyError: 'destination_unavailable',
+  detail: 'no time left to ask',
+};
+
+/** The context in which only what everybody is taught is known. */
+const EVERYBODY = '';
 
 export class Lists {
   readonly #deps: ListDeps;
   /** `rank method` of lists whose later pages turned out private: their walks are private from page one. */
   readonly #turnedPrivate = new Set<string>();
-  readonly #learning = new Map<string, Promise<boolean>>();
 
   constructor(deps: ListDeps) {
     this.#deps = deps;
@@ -101,41 +103,33 @@ export class Lists {
 
   /** One merged page for this caller; `cursorText` undefined: the first. */
   async page(row: MethodRow, asking: Asking, cursorText: string | undefined): Promise<Merged> {
-    const walk: Walk = {
-      row,
-      asking,
-      startedAt: this.#deps.now(),
-      scope: 'private',
-      excluded: new Set(),
-      failures: [],
-      first: new Map(),
-      parts: [],
-      runs: [],
-      count: 0,
-      bytes: 0,
-    };
+    const walk = new Walk(row, asking, this.#deps.now());
     if (cursorText === undefined) return this.#firstPage(walk);
     const decoded = this.#deps.cursors.decode(cursorText, row.method);
     if (decoded.kind === 'invalid') return { kind: 'bad-cursor', why: 'Invalid cursor' };
     walk.scope = decoded.position.scope;
     for (const rank of decoded.position.excluded) walk.excluded.add(rank);
     const end = await this.#fill(walk, decoded.position);
-    if (end.kind === 'stop') return end.merged;
-    return this.#finish(walk, end.position, leastTtl(walk.parts));
+    // An empty page for a failure would look like the end of the list: told as one, the cursor can be tried again.
+    if (end.kind === 'end' && walk.count === 0 && walk.omissions.length > 0) return this.#failed(walk);
+    return this.#finish(walk, end);
   }
 
   async #firstPage(walk: Walk): Promise<Merged> {
     await this.#fetchFirstPages(walk);
     const parts = [...walk.first.values()];
     if (parts.every((part) => part.kind === 'none')) return { kind: 'none' };
-    const pages = parts.filter((part) => part.kind === 'page');
-    if (pages.length === 0) return { kind: 'failed', told: walk.failures };
-    if (walk.failures.length > 0 && this.#deps.route.partial === 'fail')
-      return { kind: 'failed', told: walk.failures };
+    if (!parts.some((part) => part.kind === 'page')) return this.#failed(walk);
+    if (walk.omissions.length > 0 && this.#deps.route.partial === 'fail') return this.#failed(walk);
     walk.scope = this.#scopeOf(walk);
-    const end = await this.#fill(walk, { rank: 0, cursor: undefined, offset: 0, digest: '', pages: 0 });
-    if (end.kind === 'stop') return end.merged;
-    return this.#finish(walk, end.position, leastTtl([...pages, ...walk.parts]));
+    let end = await this.#fill(walk, START);
+    if (end.kind === 'turned-private') {
+      // Nothing has been told yet: the walk just begins as what it is.
+      walk.scope = 'private';
+      walk.restart();
+      end = await this.#fill(walk, START);
+    }
+    return this.#finish(walk, end);
   }
 
   /** All first pages, 16 at a time under one deadline, so that the scope of the whole is known on page one. */
@@ -143,136 +137,145 @@ export class Lists {
     const queue = [...this.#deps.members];
     const worker = async (): Promise<void> => {
       for (let member = queue.shift(); member !== undefined; member = queue.shift()) {
-        const left = Math.max(1, FIRST_PAGES_MS - (this.#deps.now() - walk.startedAt));
-        walk.first.set(
-          member.rank,
-          await fetchPart(this.#deps, member, walk.row, walk.asking, undefined, left),
-        );
+        const leftMs = FIRST_PAGES_MS - (this.#deps.now() - walk.startedAt);
+        const part: Part =
+          leftMs > 0
+            ? await fetchPart(this.#deps, member, walk.row, walk.asking, undefined, leftMs)
+            : { kind: 'failed', told: { kind: 'failure', failure: NO_TURN } };
+        walk.first.set(member.rank, part);
       }
     };
     await Promise.all(Array.from({ length: FIRST_PAGES_AT_ONCE }, worker));
     for (const member of this.#deps.members) {
-      const part = walk.first.get(member.rank);
-      if (part?.kind === 'failed') this.#exclude(walk, member.rank, part.told);
+      const part = walk.first.get(member.rank) as Part;
+      if (part.kind === 'page') walk.terms.absorb(part);
+      if (part.kind === 'none' && part.source === 'upstream') walk.terms.sawSource('miss');
+      if (part.kind === 'failed') walk.omit(member, part.told);
     }
   }
 
-  #exclude(walk: Walk, rank: number, told: Told): void {
-    walk.excluded.add(rank);
-    walk.failures.push(told);
-  }
-
+  /** `public` only if every part is, and nobody was left out for who the caller is. */
   #scopeOf(walk: Walk): 'public' | 'private' {
-    for (const [rank, part] of walk.first) {
-      if (part.kind !== 'page') continue;
-      if (part.scope === 'private' || this.#turnedPrivate.has(`${rank} ${walk.row.method}`)) return 'private';
-    }
-    return 'public';
+    const isPublic = this.#deps.members.every((member) => {
+      const part = walk.first.get(member.rank) as Part;
+      if (part.kind !== 'page')
+        return part.kind === 'none' && part.source === 'known' ? true : !seesCallers(member.config);
+      return part.scope === 'public' && !this.#turnedPrivate.has(`${member.rank} ${walk.row.method}`);
+    });
+    return isPublic ? 'public' : 'private';
   }
 
-  /** Fills the walk's page from `from` on; where it stopped, or `end` when nothing is left. */
-  async #fill(
-    walk: Walk,
-    from: Place,
-  ): Promise<{ kind: 'at'; position: Place | undefined } | (Step & { kind: 'stop' })> {
+  /** Fills the walk's page from `from` on, and says where it stopped. */
+  async #fill(walk: Walk, from: Place): Promise<End> {
+    const { members, route, now } = this.#deps;
     let place = from;
-    while (place.rank < this.#deps.members.length) {
-      const late = walk.count > 0 && this.#deps.now() - walk.startedAt > FILL_MS;
-      if (late || walk.count >= this.#deps.route.pageSize) break;
-      const step = await this.#step(walk, place);
-      if (step.kind === 'stop') return step;
-      place = step.position;
-      if (step.kind === 'full') break;
+    let since = now();
+    while (place.rank < members.length) {
+      const member = members[place.rank] as Member;
+      if (walk.excluded.has(place.rank)) {
+        place = nextUpstream(place);
+        continue;
+      }
+      if (walk.count > 0 && (walk.count >= route.pageSize || now() - since > FILL_MS))
+        return { kind: 'end', place };
+      if (walk.count === 0 && now() - since > FIRST_PAGES_MS) {
+        if (route.partial === 'fail') return { kind: 'failed' };
+        walk.omit(member, { kind: 'failure', failure: NOTHING_IN_TIME });
+        since = now();
+        continue;
+      }
+      const step = await this.#step(walk, member, place);
+      if (step.kind === 'full') return { kind: 'end', place: step.place };
+      if (step.kind !== 'next') return step;
+      place = step.place;
     }
-    return { kind: 'at', position: place.rank < this.#deps.members.length ? place : undefined };
+    return { kind: 'end', place: undefined };
   }
 
   /** Takes what it can from the page at `place`. */
-  async #step(walk: Walk, place: Place): Promise<Step> {
-    const member = this.#deps.members[place.rank] as Member;
-    if (walk.excluded.has(place.rank)) return { kind: 'next', position: nextUpstream(place) };
+  async #step(walk: Walk, member: Member, place: Place): Promise<Step> {
     const part = await this.#partAt(walk, member, place);
-    if (part.kind === 'none') return { kind: 'next', position: nextUpstream(place) };
-    if (part.kind === 'cursor-refused') return restart('The list has changed; start again');
-    if (part.kind === 'failed') {
-      if (this.#deps.route.partial === 'fail')
-        return { kind: 'stop', merged: { kind: 'failed', told: [part.told] } };
-      this.#exclude(walk, place.rank, part.told);
-      return { kind: 'next', position: nextUpstream(place) };
+    switch (part.kind) {
+      case 'none':
+        return { kind: 'next', place: nextUpstream(place) };
+      case 'cursor-refused':
+        return { kind: 'restart', why: 'The list has changed; start again' };
+      case 'failed':
+        walk.omit(member, part.told);
+        return this.#deps.route.partial === 'fail'
+          ? { kind: 'failed' }
+          : { kind: 'next', place: nextUpstream(place) };
+      case 'page':
+        return this.#takePart(walk, member, part, place);
     }
-    if (place.digest !== '' && pageDigest(part.page) !== place.digest)
-      return restart('The list has changed; start again');
-    if (part.scope === 'private' && walk.scope === 'public') {
-      this.#turnedPrivate.add(`${place.rank} ${walk.row.method}`);
-      return restart('The list has become private; start again');
-    }
-    walk.parts.push(part);
-    return this.#take(walk, member, part, place);
   }
 
   async #partAt(walk: Walk, member: Member, place: Place): Promise<Part> {
     const first = place.cursor === undefined ? walk.first.get(place.rank) : undefined;
     if (first !== undefined) return first;
-    const kept =
-      place.digest !== ''
-        ? this.#deps.remainders.get(remainderKey(this.#deps.route.path, walk, place))
-        : undefined;
+    const kept = place.digest === '' ? undefined : this.#deps.remainders.get(this.#remainderKey(walk, place));
     if (kept !== undefined)
-      return {
-        kind: 'page',
-        page: kept.page,
-        scope: kept.scope,
-        ttlMs: 0,
-        kept: 'not-cached',
-        source: 'hit',
-        ageMs: 0,
-      };
+      return { kind: 'page', ...kept, ttlMs: 0, kept: 'cached', source: 'hit', ageMs: 0 };
     return fetchPart(this.#deps, member, walk.row, walk.asking, place.cursor, FIRST_PAGES_MS);
   }
 
-  #take(walk: Walk, member: Member, part: PagePart, place: Place): Step {
+  #takePart(walk: Walk, member: Member, part: PagePart, place: Place): Step {
+    if (place.digest !== '' && pageDigest(part.page) !== place.digest) {
+      return { kind: 'restart', why: 'The list has changed; start again' };
+    }
+    if (part.scope === 'private' && walk.scope === 'public') {
+      this.#turnedPrivate.add(`${place.rank} ${walk.row.method}`);
+      return { kind: 'turned-private' };
+    }
+    walk.terms.absorb(part);
     const { page } = part;
-    const taken: Item[] = [];
-    let offset = place.offset;
-    for (; offset < page.items.length; offset++) {
-      const item = page.items[offset] as Item;
-      if (!this.#belongs(walk, member, item)) continue;
-      const size = item.end - item.start + 1;
-      if (this.#isFull(walk, size)) break;
-      taken.push(item);
-      walk.count++;
-      walk.bytes += size;
-    }
-    if (taken.length > 0) walk.runs.push({ page, items: taken });
-    if (offset < page.items.length) {
-      const position = { ...place, offset, digest: pageDigest(page) };
-      if (part.kept === 'not-cached') {
-        this.#deps.remainders.put(
-          remainderKey(this.#deps.route.path, walk, position),
-          { page, scope: part.scope },
-          page.tail.length,
-        );
-      }
-      return { kind: 'full', position };
-    }
-    return { kind: 'next', position: this.#afterPage(walk, member, page, place) };
+    const offset = this.#take(walk, member, page, place.offset);
+    if (offset === page.items.length)
+      return { kind: 'next', place: this.#afterPage(walk, member, page, place) };
+    const rest = { ...place, offset, digest: pageDigest(page) };
+    // What stood in for a failed upstream is old already.
+    if (part.kept === 'not-cached' && part.source !== 'stale') this.#keepRest(walk, rest, part);
+    return { kind: 'full', place: rest };
   }
 
-  #isFull(walk: Walk, nextBytes: number): boolean {
-    if (walk.count === 0) return false;
-    return walk.count >= this.#deps.route.pageSize || walk.bytes + nextBytes > MERGED_PAGE_BYTES;
+  /** Once for a walk: a rest that were kept anew at every cut would never be too old. */
+  #keepRest(walk: Walk, rest: Place, { page, scope }: PagePart): void {
+    const key = this.#remainderKey(walk, rest);
+    if (this.#deps.remainders.get(key) !== undefined) return;
+    this.#deps.remainders.put(key, { page: forAnother(page), scope }, scannedBytes(page));
+  }
+
+  /** Takes items from `offset` on, as many as fit; returns the offset behind them. */
+  #take(walk: Walk, member: Member, page: Page, from: number): number {
+    const extras = from === 0 ? 'with' : 'without';
+    const taken: Item[] = [];
+    let bytes = extras === 'with' ? page.extrasBytes : 0;
+    let offset = from;
+    for (; offset < page.items.length; offset++) {
+      const item = page.items[offset] as Item;
+      const size = item.end - item.start + 1;
+      const count = walk.count + taken.length;
+      if (count >= this.#deps.route.pageSize || (count > 0 && walk.bytes + bytes + size > MERGED_PAGE_BYTES))
+        break;
+      if (!this.#belongs(walk, member, item)) continue;
+      taken.push(item);
+      bytes += size;
+    }
+    walk.add({ page, items: taken, extras }, bytes);
+    return offset;
   }
 
   #afterPage(walk: Walk, member: Member, page: Page, place: Place): Place {
     const cursor = page.nextCursor;
     if (cursor === undefined) return nextUpstream(place);
     const why = endless(cursor, place);
-    if (why === undefined) return { rank: place.rank, cursor, offset: 0, digest: '', pages: place.pages + 1 };
+    if (why === undefined) return { ...START, rank: place.rank, cursor, pages: place.pages + 1 };
     const upstream = member.config.name;
+    const { method } = walk.row;
     this.#deps.logOnce(
-      `endless ${upstream} ${walk.row.method}`,
+      `endless ${upstream} ${method}`,
       'warn',
-      { upstream, method: walk.row.method, why },
+      { upstream, method, why },
       'list walk ended early',
     );
     return nextUpstream(place);
@@ -280,135 +283,71 @@ export class Lists {
 
   /** Whether a listed item is its upstream's to list: claims exclude, and an earlier owner keeps what it has. */
   #belongs(walk: Walk, member: Member, item: Item): boolean {
+    const { routing } = this.#deps;
     const owned = ownedBy(walk.row);
+    if (!routing.admits(owned, item.id, member.rank)) return this.#dropped(member, walk.row, 'unclaimed');
+    // A page for everybody may not depend on what one caller has been shown.
+    const context = walk.scope === 'public' ? EVERYBODY : walk.asking.partition;
+    const owner = routing.ownerOfListed(owned, item.id, context, { rank: member.rank, budget: walk.budget });
+    return owner === undefined || owner === member.rank || this.#dropped(member, walk.row, 'duplicate');
+  }
+
+  #dropped(member: Member, row: MethodRow, reason: 'unclaimed' | 'duplicate'): false {
     const upstream = member.config.name;
-    if (!this.#deps.routing.admits(owned, item.id, member.rank)) {
-      this.#dropped(upstream, owned, 'unclaimed');
-      return false;
-    }
-    const owner = this.#deps.routing.ownerOfListed(owned, item.id, walk.asking.partition);
-    if (owner === undefined || owner === member.rank) return true;
-    this.#dropped(upstream, owned, 'duplicate');
+    const { method } = row;
+    this.#deps.dropped(upstream, reason);
+    const message = 'listed items belong to another upstream';
+    this.#deps.logOnce(`${reason} ${upstream} ${method}`, 'warn', { upstream, method, reason }, message);
     return false;
   }
 
-  #dropped(upstream: string, owned: Owned, reason: 'unclaimed' | 'duplicate'): void {
-    this.#deps.dropped(upstream, reason);
-    this.#deps.logOnce(
-      `${reason} ${upstream} ${owned}`,
-      'warn',
-      { upstream, kind: owned, reason },
-      'listed items belong to another upstream',
-    );
+  #failed(walk: Walk): Merged {
+    return { kind: 'failed', omissions: walk.omissions };
   }
 
-  #finish(walk: Walk, stoppedAt: Place | undefined, ttlMs: number): Merged {
-    let position = stoppedAt;
-    while (position !== undefined && walk.excluded.has(position.rank)) {
-      position = position.rank + 1 < this.#deps.members.length ? nextUpstream(position) : undefined;
+  #finish(walk: Walk, end: End): Merged {
+    switch (end.kind) {
+      case 'failed':
+        return this.#failed(walk);
+      case 'restart':
+        return { kind: 'bad-cursor', why: end.why };
+      case 'turned-private':
+        return { kind: 'bad-cursor', why: 'The list has become private; start again' };
+      case 'end':
+        return this.#pageOf(walk, end.place);
     }
+  }
+
+  #pageOf(walk: Walk, place: Place | undefined): Merged {
+    const { members, cursors } = this.#deps;
+    const { scope, terms, runs } = walk;
     const excluded = [...walk.excluded].sort((a, b) => a - b);
-    const names = excluded.map((rank) => (this.#deps.members[rank] as Member).config.name);
-    const nextCursor =
-      position === undefined
-        ? undefined
-        : this.#deps.cursors.encode({ method: walk.row.method, scope: walk.scope, excluded, ...position });
-    const used = [...walk.parts, ...walk.first.values()].filter((part) => part.kind === 'page');
-    const sources: readonly Source[] = names.length > 0 ? ['miss'] : [];
+    const { method } = walk.row;
     return {
       kind: 'page',
-      runs: walk.runs,
-      nextCursor,
-      ttlMs: names.length > 0 ? 0 : ttlMs,
-      scope: walk.scope,
-      incomplete: names,
-      source: worstOf([...sources, ...used.map((part) => part.source)]),
-      ageMs: Math.max(0, ...used.map((part) => part.ageMs)),
+      runs,
+      nextCursor: place && cursors.encode({ method, scope, excluded, ...place }),
+      ttlMs: excluded.length > 0 ? 0 : terms.ttlMs,
+      scope,
+      incomplete: excluded.map((rank) => (members[rank] as Member).config.name),
+      source: excluded.length > 0 && terms.source === 'hit' ? 'miss' : terms.source,
+      ageMs: terms.ageMs,
     };
   }
 
-  /**
-   * Lists what has not been listed, so that routing knows its owners (design, section 4.6).
-   * Shared among callers of one context; resolves to whether every upstream could be listed.
-   */
-  learn(rows: readonly MethodRow[], asking: Asking): Promise<boolean> {
-    const key = JSON.stringify([asking.partition, rows.map((row) => row.method)]);
-    const known = this.#learning.get(key);
-    if (known !== undefined) return known;
-    const walks = rows.flatMap((row) =>
-      this.#deps.routing
-        .withoutClaims(ownedBy(row))
-        .map((rank) => this.#learnOne(row, this.#deps.members[rank] as Member, asking)),
-    );
-    const learning = Promise.all(walks)
-      .then((done) => done.every(Boolean))
-      .finally(() => this.#learning.delete(key));
-    this.#learning.set(key, learning);
-    return learning;
-  }
-
-  async #learnOne(row: MethodRow, member: Member, asking: Asking): Promise<boolean> {
-    const owned = ownedBy(row);
-    const { ownership } = this.#deps.routing;
-    if (ownership.isListed(owned, member.rank, asking.partition, this.#deps.now())) return true;
-    const startedAt = this.#deps.now();
-    // Whoever is first here must not take the walk along when leaving: others wait for it.
-    const lasting: Asking = { ...asking, signal: AbortSignal.timeout(FIRST_PAGES_MS) };
-    let cursor: string | undefined;
-    let until = startedAt + LISTED_MS;
-    let scope: 'public' | 'private' = 'public';
-    for (let pages = 0; pages < MAX_WALK_PAGES; pages++) {
-      const left = FIRST_PAGES_MS - (this.#deps.now() - startedAt);
-      if (left <= 0) return false;
-      const part = await fetchPart(this.#deps, member, row, lasting, cursor, left).catch(() => undefined);
-      if (part === undefined || part.kind === 'failed' || part.kind === 'cursor-refused') return false;
-      if (part.kind === 'none') break;
-      if (pages === 0) until = Math.max(until, startedAt + part.ttlMs);
-      if (part.scope === 'private') scope = 'private';
-      const next = part.page.nextCursor;
-      if (next === undefined || endless(next, { cursor, pages }) !== undefined) break;
-      cursor = next;
-    }
-    ownership.markListed(owned, audienceOf(member, scope, asking.partition), member.rank, until);
-    return true;
+  #remainderKey({ asking, row }: Walk, { rank, cursor, digest }: Place): string {
+    return JSON.stringify([
+      this.#deps.route.path,
+      asking.partition,
+      row.method,
+      rank,
+      cursor ?? null,
+      digest,
+    ]);
   }
 }
 
-/** How long a list that carries no ttl counts as known: asking again for every unknown name would be polling. */
-const LISTED_MS = 30_000;
-
-function nextUpstream(place: Place): Place {
-  return { rank: place.rank + 1, cursor: undefined, offset: 0, digest: '', pages: 0 };
-}
-
-function restart(why: string): Step {
-  return { kind: 'stop', merged: { kind: 'bad-cursor', why } };
-}
-
-/** Why an upstream's next cursor is not followed. */
-function endless(next: string, place: Pick<Place, 'cursor' | 'pages'>): string | undefined {
-  if (next === place.cursor) return 'the same cursor again';
-  if (next.length > MAX_UPSTREAM_CURSOR_LENGTH) return 'a cursor longer than 8 KiB';
-  return place.pages + 1 >= MAX_WALK_PAGES ? 'more than 10,000 pages' : undefined;
-}
-
-const WORSE: readonly Source[] = ['hit', 'miss', 'stale', 'bypass'];
-
-function worstOf(sources: readonly Source[]): Source {
-  return WORSE[Math.max(0, ...sources.map((source) => WORSE.indexOf(source)))] as Source;
-}
-
-function leastTtl(parts: readonly PagePart[]): number {
-  return parts.length === 0 ? 0 : Math.min(...parts.map((part) => part.ttlMs));
-}
-
-function remainderKey(path: string, walk: Walk, place: Pick<Place, 'rank' | 'cursor' | 'digest'>): string {
-  return JSON.stringify([
-    path,
-    walk.asking.partition,
-    walk.row.method,
-    place.rank,
-    place.cursor ?? null,
-    place.digest,
-  ]);
+/** A page without what belongs to the request it came for (R27). */
+function forAnother(page: Page): Page {
+  return { ...page, meta: page.meta.filter((member) => !META_OF_ONE_REQUEST.has(member.key)) };
 }

@@ -6,11 +6,14 @@
 import { INVALID_PARAMS, METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import type { ListShape, MethodRow } from '../protocol/methods.ts';
 import { paramsWithCursor } from '../protocol/params.ts';
-import type { Owned } from '../routing/ownership.ts';
 import type { Routing } from '../routing/resolve.ts';
-import { type AskDeps, type Asking, ask, audienceOf, dropPages, type Member, type Told } from './ask.ts';
+import { type AskDeps, type Asking, ask, dropPages, type Member, type Told } from './ask.ts';
+import { MAX_UPSTREAM_CURSOR_LENGTH } from './cursor.ts';
 import type { Discovery } from './discover.ts';
 import { type Page, readPage } from './page.ts';
+import { ownedBy, teach, teachNone } from './teach.ts';
+
+export { ownedBy } from './teach.ts';
 
 /** Largest page of an upstream: it is held whole while it is cut. */
 export const MAX_PAGE_BYTES = 64 * 1024 * 1024;
@@ -31,8 +34,8 @@ export type Part =
       /** How long ago the upstream said it. */
       readonly ageMs: number;
     }
-  /** The upstream has none of this primitive. */
-  | { readonly kind: 'none' }
+  /** The upstream has none of this primitive: by what it announces, or by its answer to this caller. */
+  | { readonly kind: 'none'; readonly source: 'known' | 'upstream' }
   | { readonly kind: 'cursor-refused' }
   | { readonly kind: 'failed'; readonly told: Told };
 
@@ -42,20 +45,11 @@ export interface PartsDeps extends AskDeps {
   readonly dropped: (upstream: string, reason: 'invalid' | 'duplicate' | 'unclaimed' | 'too_large') => void;
 }
 
-const OWNED: Readonly<Record<ListShape['field'], Owned>> = {
-  resources: 'resources',
-  resourceTemplates: 'templates',
-  prompts: 'prompts',
-  tools: 'tools',
-};
-
-/** What the items of a list are to routing. */
-export function ownedBy(row: MethodRow): Owned {
-  return OWNED[(row.list as ListShape).field];
-}
-
 /** HTTP statuses that mean "none of this" from an upstream whose discover has succeeded (R17). */
 const ABSENT: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/** Of a page's bad items, these are named in the log, by their index; the others are counted. */
+const BAD_ITEMS_NAMED = 5;
 
 /** Pages whose bad items were reported; a page served from memory is not reported again. */
 const reported = new WeakSet<Page>();
@@ -70,7 +64,9 @@ export async function fetchPart(
   deadlineMs: number,
 ): Promise<Part> {
   if (row.primitive !== undefined && !deps.discovery.announces(member.rank, row.primitive))
-    return { kind: 'none' };
+    return { kind: 'none', source: 'known' };
+  const { ownership } = deps.routing;
+  const ticket = ownership.ticket();
   const cached = await ask(deps, member, asking, {
     row,
     paramsText: paramsWithCursor(asking.params, cursor),
@@ -80,13 +76,17 @@ export async function fetchPart(
   });
   if (cached.kind === 'other') {
     const part = sortTold(deps, member, cached.value, cursor);
-    if (part.kind === 'cursor-refused') dropPages(deps, member, asking, row);
+    if (part.kind === 'cursor-refused') {
+      dropPages(deps, member, asking, row);
+      ownership.forgetListed(ownedBy(row), member.rank);
+    }
+    if (part.kind === 'none') teachNone(deps, member, row, asking);
     return part;
   }
-  const page = readPage(cached.tail, row.list as ListShape);
+  const page = await readPage(cached.tail, row.list as ListShape);
   if (page === undefined) return { kind: 'failed', told: notAList() };
   report(deps, member, row, page);
-  learn(deps, member, row, asking.partition, page, cached.scope);
+  teach(deps, member, row, asking, { page, cached, cursor, ticket });
   const { outcome } = cached;
   const kept = outcome.kind === 'hit' || (outcome.kind === 'miss' && outcome.stored === 'stored');
   return {
@@ -101,13 +101,15 @@ export async function fetchPart(
 }
 
 function sortTold(deps: PartsDeps, member: Member, told: Told, cursor: string | undefined): Part {
-  if (told.kind === 'error') {
-    if (told.code === METHOD_NOT_FOUND) return { kind: 'none' };
-    if (told.code === INVALID_PARAMS && cursor !== undefined) return { kind: 'cursor-refused' };
-  }
+  if (told.kind === 'error' && told.code === INVALID_PARAMS && cursor !== undefined)
+    return { kind: 'cursor-refused' };
+  // Who has sent a first page has the list: "none of this" behind it is a failure, or the rest would be lost unseen.
+  if (cursor !== undefined) return { kind: 'failed', told };
+  if (told.kind === 'error' && told.code === METHOD_NOT_FOUND) return { kind: 'none', source: 'upstream' };
   const absent = told.kind === 'refused' && ABSENT.has(told.status);
-  if (absent && deps.discovery.standing(member.rank).kind === 'seen') return { kind: 'none' };
-  return { kind: 'failed', told };
+  return absent && deps.discovery.standing(member.rank).kind === 'seen'
+    ? { kind: 'none', source: 'upstream' }
+    : { kind: 'failed', told };
 }
 
 function notAList(): Told {
@@ -121,13 +123,15 @@ function report(deps: PartsDeps, member: Member, row: MethodRow, page: Page): vo
   if (reported.has(page)) return;
   reported.add(page);
   const upstream = member.config.name;
-  for (const bad of page.bad) {
-    deps.dropped(upstream, bad.reason);
+  for (const bad of page.bad) deps.dropped(upstream, bad.reason);
+  if (page.bad.length > 0) {
+    const items = page.bad.slice(0, BAD_ITEMS_NAMED).map(({ index, why }) => `${index}: ${why}`);
+    const fields = { upstream, method: row.method, count: page.bad.length, items };
     deps.logOnce(
-      `bad-item ${upstream} ${row.method} ${bad.index} ${bad.why}`,
+      `bad-items ${upstream} ${row.method} ${items.join(' ')}`,
       'warn',
-      { upstream, method: row.method, index: bad.index, why: bad.why },
-      'list item dropped',
+      fields,
+      'list items dropped',
     );
   }
   if (page.oddCursor) {
@@ -140,16 +144,15 @@ function report(deps: PartsDeps, member: Member, row: MethodRow, page: Page): vo
   }
 }
 
-function learn(
-  deps: PartsDeps,
-  member: Member,
-  row: MethodRow,
-  partition: string,
-  page: Page,
-  scope: 'public' | 'private',
-): void {
-  const owned = ownedBy(row);
-  const { routing } = deps;
-  const ids = page.items.flatMap((item) => (routing.admits(owned, item.id, member.rank) ? [item.id] : []));
-  routing.ownership.learn(owned, audienceOf(member, scope, partition), member.rank, ids, page);
+/** Pages of one upstream in one walk: endless cursors end here. */
+export const MAX_WALK_PAGES = 10_000;
+
+/** Why an upstream's next cursor is not followed; undefined: it is. `pages`: those before the one it stood on. */
+export function endless(
+  next: string,
+  at: { readonly cursor: string | undefined; readonly pages: number },
+): string | undefined {
+  if (next === at.cursor) return 'the same cursor again';
+  if (next.length > MAX_UPSTREAM_CURSOR_LENGTH) return 'a cursor longer than 8 KiB';
+  return at.pages + 1 >= MAX_WALK_PAGES ? 'more than 10,000 pages' : undefined;
 }

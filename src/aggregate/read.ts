@@ -2,13 +2,15 @@
 import type { Cached } from '../cache/types.ts';
 import type { McpRequest } from '../protocol/classify.ts';
 import { INVALID_PARAMS, LEGACY_NOT_FOUND, METHOD_NOT_FOUND } from '../protocol/errors.ts';
-import { isRoundTrip, type Params, paramsText } from '../protocol/params.ts';
+import { type Params, paramsText } from '../protocol/params.ts';
 import type { Routing } from '../routing/resolve.ts';
 import { type AskDeps, type Asking, ask, type Member, type Told } from './ask.ts';
 import type { Discovery } from './discover.ts';
 
-/** Largest read that is held whole. What is larger than `cache.memory.maxEntry` is passed on, not kept. */
-export const MAX_READ_BYTES = 256 * 1024 * 1024;
+/** Largest read that is held whole, however large an entry may be: a larger one flows, and is not kept. */
+export const MAX_HELD_READ_BYTES = 256 * 1024 * 1024;
+/** What an answer has beside what is kept of it: its id, its hints, white space. */
+const ENVELOPE_BYTES = 64 * 1024;
 
 export type ReadAnswer =
   | { readonly kind: 'told'; readonly cached: Cached<Told>; readonly member: Member }
@@ -27,8 +29,8 @@ export function readFrom(
     row: request.row,
     uri: request.name ?? '',
     paramsText: paramsText(params),
-    maxBytes: MAX_READ_BYTES,
-    ...(isRoundTrip(params) && { roundTrip: true as const }),
+    maxBytes: Math.min(deps.maxEntryBytes, MAX_HELD_READ_BYTES) + ENVELOPE_BYTES,
+    flow: { array: 'contents' },
   });
 }
 
@@ -53,11 +55,9 @@ export async function readAround(
     if (!deps.discovery.announces(rank, 'resources')) continue;
     const member = deps.members[rank] as Member;
     const cached = await readFrom(deps, member, request, asking);
-    if (cached.kind === 'complete') {
-      const audience = { kind: 'context', context: asking.partition } as const;
+    if (cached.kind === 'complete' || cached.value.kind === 'large') {
       // After a failed upstream this one may not be the owner: served, not remembered.
-      if (failed === undefined)
-        deps.routing.ownership.learn('resources', audience, rank, [request.name ?? ''], cached);
+      if (failed === undefined) deps.routing.ownership.remember(request.name ?? '', rank, asking.partition);
       return { kind: 'told', cached, member };
     }
     if (!saysNo(cached.value)) failed ??= { kind: 'told', cached, member };

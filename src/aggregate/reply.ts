@@ -4,6 +4,7 @@
  */
 import type { Cached, CacheOutcome } from '../cache/types.ts';
 import {
+  errorBody,
   HEADER_MISMATCH,
   INTERNAL_ERROR,
   INVALID_PARAMS,
@@ -19,9 +20,10 @@ import type { Facts, Reply } from '../protocol/exchange.ts';
 import type { Member as JsonMember } from '../protocol/json.ts';
 import { META_INCOMPLETE, META_SERVER_INFO, META_SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { ListShape } from '../protocol/methods.ts';
-import type { Failure } from '../upstream/types.ts';
+import type { Failure, FlowingTail } from '../upstream/types.ts';
 import type { Told } from './ask.ts';
-import type { Merged, Run } from './list.ts';
+import type { Merged } from './list.ts';
+import type { Run } from './walk.ts';
 
 const encoder = new TextEncoder();
 
@@ -32,7 +34,7 @@ export function resultHead(
   hints?: { readonly ttlMs: number; readonly scope: 'public' | 'private' },
 ): string {
   const told = hints === undefined ? '' : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.scope}"`;
-  return `{"jsonrpc":"2.0","id":${id},"result":{"resultType":"${resultType}"${told}`;
+  return `{"jsonrpc":"2.0","id":${id},"result":{"resultType":${JSON.stringify(resultType)}${told}`;
 }
 
 /** `Cache-Status` and, on what was kept, `Age`. `failed`: what a stale answer stands in for. */
@@ -113,9 +115,11 @@ export function toldReply(
         kind: 'answer',
         status: 200,
         head: resultHead(id, 'input_required'),
-        tail: [told.result.tail],
+        tail: [told.result.plain()],
         headers,
       };
+    case 'large':
+      return largeReply(id, told.tail, headers);
     case 'error':
       return errorReply(id, told, headers);
     case 'refused':
@@ -123,6 +127,16 @@ export function toldReply(
     case 'failure':
       return { kind: 'refused', id, refusal: withHeaders(failureRefusal(told.failure), headers) };
   }
+}
+
+/**
+ * A complete result that flows. Its hints may stand behind its contents, so that the head cannot repeat them:
+ * nothing larger than an entry is kept here, and a client that keeps it asks again at its next use.
+ */
+function largeReply(id: string, tail: FlowingTail, headers: Readonly<Record<string, string>>): Reply {
+  const head = resultHead(id, 'complete', { ttlMs: 0, scope: 'private' });
+  const broken = errorBody({ code: INTERNAL_ERROR, message: FAILURES.reset[1] }, id);
+  return { kind: 'relay', status: 200, media: 'json', head, body: tail, broken, headers };
 }
 
 /** A refusal that also says how the cache was used. */
@@ -283,9 +297,14 @@ function memberText(tail: Uint8Array, member: JsonMember): string {
 /** Members of the parts' results that the gateway does not know (R20); the earlier upstream's first. */
 function extraMembers(runs: readonly Run[]): string[] {
   const seen = new Set<string>();
-  return runs.flatMap(({ page }) =>
+  return leading(runs).flatMap(({ page }) =>
     page.extras.flatMap((member) => (fresh(seen, member.key) ? [`,${memberText(page.tail, member)}`] : [])),
   );
+}
+
+/** The runs that begin their page: what stands beside the items of a cut page is told once. */
+function leading(runs: readonly Run[]): readonly Run[] {
+  return runs.filter((run) => run.extras === 'with');
 }
 
 function metaMembers(merged: Extract<Merged, { kind: 'page' }>, serverInfo: unknown): string {
@@ -293,7 +312,7 @@ function metaMembers(merged: Extract<Merged, { kind: 'page' }>, serverInfo: unkn
   const own = [`${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify(serverInfo)}`];
   if (merged.incomplete.length > 0)
     own.push(`${JSON.stringify(META_INCOMPLETE)}:${JSON.stringify(merged.incomplete)}`);
-  const others = merged.runs.flatMap(({ page }) =>
+  const others = leading(merged.runs).flatMap(({ page }) =>
     page.meta.flatMap((member) => (fresh(seen, member.key) ? [memberText(page.tail, member)] : [])),
   );
   return [...own, ...others].join(',');

@@ -27,5 +27,5 @@ export async function tell(member: Member, request: McpRequest, asking: Asking):
   if (outcome.kind !== 'answer') return outcome;
   const { answer, status } = outcome;
   if (answer.kind === 'error') return { ...answer, kind: 'error', status };
-  return { kind: 'result', resultType: answer.resultType, tail: answer.result.tail };
+  return { kind: 'result', resultType: answer.resultType, tail: answer.result.plain() };
 }

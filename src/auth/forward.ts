@@ -1,7 +1,7 @@
 /** What of a request reaches which upstream. By default: nothing that says who the caller is. */
 import { createHash } from 'node:crypto';
 import type { UpstreamConfig } from '../config/types.ts';
-import { type Head, PARAM_HEADER_PREFIX } from '../protocol/headers.ts';
+import { type Head, PARAM_HEADER_PREFIX, passedOn } from '../protocol/headers.ts';
 
 /** *Spec:* basic/index, "Trace context": passed through unchanged while the gateway makes no spans of its own. */
 const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const;
@@ -13,31 +13,34 @@ export interface Forwarded {
   readonly varying: readonly (readonly [string, string | undefined])[];
 }
 
-/** The headers of a caller's request that this upstream may see, and the gateway's own credential for it. */
+/**
+ * The headers of a caller's request that this upstream may see, and the gateway's own credential for it.
+ * *Never* one that `Connection` names (R9).
+ */
 export function forwardedHeaders(upstream: UpstreamConfig, head: Head): Forwarded {
   const headers: Record<string, string> = { ...ownCredential(upstream) };
   const varying: [string, string | undefined][] = [];
   for (const name of upstream.forwardHeaders) {
-    const value = head.headers.get(name);
+    const value = passedOn(head, name);
     varying.push([name, value]);
     if (value !== undefined && headers[name] === undefined) headers[name] = value;
   }
   if (upstream.auth.type === 'forward') {
-    const authorization = head.headers.get('authorization');
+    const authorization = passedOn(head, 'authorization');
     if (authorization !== undefined) headers.authorization = authorization;
   }
   for (const name of TRACE_HEADERS) {
-    const value = head.headers.get(name);
+    const value = passedOn(head, name);
     if (value !== undefined) headers[name] = value;
   }
   return { headers, varying };
 }
 
-/** The `Mcp-Param-*` headers of a call, untouched. */
+/** The `Mcp-Param-*` headers of a call, untouched; *never* one that `Connection` names (R9). */
 export function paramHeaders(head: Head): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of head.headers) {
-    if (name.startsWith(PARAM_HEADER_PREFIX)) headers[name] = value;
+    if (name.startsWith(PARAM_HEADER_PREFIX) && !head.hop.has(name)) headers[name] = value;
   }
   return headers;
 }

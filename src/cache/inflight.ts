@@ -136,6 +136,10 @@ export function createInflight({ nextOrder, schedule }: InflightOptions): Inflig
 
   function land(flight: Flight, { audience, value }: Landing<unknown>): void {
     retire(flight);
+    // What only the leader may have, and the leader has left, must not be left open: it may still be flowing.
+    if (audience === 'leader' && ![...flight.seats].some((seat) => seat.leads)) {
+      flight.controller.abort(new DOMException('nobody may have it', 'AbortError'));
+    }
     for (const seat of flight.seats) {
       const may =
         seat.leads || audience === 'everyone' || (audience === 'context' && seat.context === flight.context);

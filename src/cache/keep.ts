@@ -30,7 +30,7 @@ export interface Kept<T> {
   readonly audience: Audience;
 }
 
-/** Who could have been served the last answer for a key; `nobody`: it could not be stored. */
+/** Who could have been served the last answer for a key; `nobody`: it could not be stored, or not be held. */
 export type LastAnswer = 'public' | 'private' | 'nobody';
 
 export interface Keeper {
@@ -159,6 +159,15 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
     return { stored, scope, ttlMs, audience: scope === 'public' ? 'everyone' : 'context' };
   }
 
+  /** Its scope came by too late: private, as all that is unknown, and nothing older stands in for it. */
+  function keepLarge(request: CacheRequest, order: number): Omit<Kept<unknown>, 'loaded'> {
+    observer.cacheBypass(request.upstream, 'too_large');
+    turnPrivate(request);
+    endOlder(privateKey(request.baseKey, request.partition), order);
+    last.set(request.baseKey, 'nobody');
+    return { stored: 'too-large', scope: 'private', ttlMs: 0, audience: 'leader' };
+  }
+
   return {
     keep<T>(request: CacheRequest, order: number, loaded: Loaded<T>): Kept<T> {
       const nothing = { loaded, stored: 'not-storable', scope: 'private', ttlMs: 0 } as const;
@@ -168,6 +177,8 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
         case 'uncacheable':
           last.set(request.baseKey, loaded.share === 'context' ? 'private' : 'nobody');
           return { ...nothing, audience: loaded.share };
+        case 'large':
+          return { loaded, ...keepLarge(request, order) };
         case 'complete':
           try {
             return { loaded, ...keepComplete(request, order, loaded) };

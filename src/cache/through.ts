@@ -111,6 +111,7 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
         return { kind: 'complete', tail: collapsed ? loaded.storable : loaded.tail, ttlMs, scope, outcome };
       }
       case 'uncacheable':
+      case 'large':
         return { kind: 'other', value: loaded.value, outcome };
       case 'failed': {
         const good = loaded.stale === 'allowed' ? lastGood(request) : undefined;

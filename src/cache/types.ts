@@ -49,6 +49,8 @@ export type Loaded<T> =
     }
   /** `input_required` and the like go to the leader alone; a JSON-RPC error to its own context. */
   | { readonly kind: 'uncacheable'; readonly value: T; readonly share: 'leader' | 'context' }
+  /** Complete, and too large to be kept or shared: it flows to the one who asked, hints and all unread. */
+  | { readonly kind: 'large'; readonly value: T }
   /** No answer. `stale: allowed` on connect failure, timeout, open circuit, 5xx. */
   | { readonly kind: 'failed'; readonly value: T; readonly stale: 'allowed' | 'never' };
 

@@ -2,11 +2,12 @@
 import { isRemoved, methodRow } from '../protocol/methods.ts';
 import { collide, formatAddress, isLoopback } from './address.ts';
 import type { Draft, DraftRoute } from './draft.ts';
+import { URL_STAND_INS } from './later.ts';
 import { upstreamNameMend, uriPatternMend } from './mends.ts';
 import { nearest } from './nearest.ts';
 import type { Path } from './problems.ts';
 import type { AuthoredRule } from './schema-route.ts';
-import type { AuthoredUpstream } from './schema-upstream.ts';
+import { type AuthoredUpstream, URL_HINT } from './schema-upstream.ts';
 import type { Address } from './types.ts';
 
 /** Tells one finding. `said` is how a text was written in the file: a message never holds an expanded value. */
@@ -16,6 +17,8 @@ export interface Report {
   errorAtKey(path: Path, message: string): void;
   warn(path: Path, message: string): void;
   said(path: Path): string;
+  /** True when something from the environment or a file was put in. */
+  isExpanded(path: Path): boolean;
   has(path: Path): boolean;
 }
 
@@ -68,6 +71,7 @@ function checkAdmin(draft: Draft, report: Report): void {
 
 function checkUpstream(name: string, upstream: AuthoredUpstream, report: Report): void {
   const { auth, forwardHeaders, cache } = upstream;
+  checkEndpoints(name, upstream, report);
   for (const [index, header] of forwardHeaders.entries()) {
     const path = ['upstreams', name, 'forwardHeaders', index];
     if (auth.type === 'header' && auth.name.toLowerCase() === header.toLowerCase()) {
@@ -89,6 +93,21 @@ function checkUpstream(name: string, upstream: AuthoredUpstream, report: Report)
       ['upstreams', name, 'cache', 'scope'],
       "public shows every caller what was answered to another's credential; write respect unless that is meant",
     );
+  }
+}
+
+function checkEndpoints(name: string, { url, endpoints = [] }: AuthoredUpstream, report: Report): void {
+  const has = (key: string): boolean => report.has(['upstreams', name, key]);
+  if (has('url') && has('endpoints')) {
+    report.errorAtKey(['upstreams', name, 'endpoints'], 'write url or endpoints, not both');
+  } else if (url === undefined && !['url', 'endpoints', ...URL_STAND_INS].some(has)) {
+    report.error(['upstreams', name, 'url'], `missing: ${URL_HINT}`);
+  }
+  const known = new Set<string>();
+  for (const [index, { href }] of endpoints.entries()) {
+    if (known.has(href))
+      report.error(['upstreams', name, 'endpoints', index], 'remove it: the same endpoint stands above');
+    known.add(href);
   }
 }
 
@@ -172,9 +191,10 @@ function unruledMethod(method: string): string | undefined {
 function unknownUpstream(path: Path, name: string, draft: Draft, report: Report): void {
   // Without any upstream that is the problem, and it has been told.
   if (draft.upstreams.size === 0) return;
-  const meant = nearest(name, draft.upstreams.keys());
-  const hint =
-    meant === undefined ? `known: ${[...draft.upstreams.keys()].join(', ')}` : `did you mean "${meant}"?`;
+  // A name that is none has its own problem, and may hold anything.
+  const known = [...draft.upstreams.keys()].filter((other) => upstreamNameMend(other) === undefined);
+  const meant = nearest(name, known);
+  const hint = meant === undefined ? `known: ${known.join(', ')}` : `did you mean "${meant}"?`;
   report.error(path, `unknown upstream ${report.said(path)}; ${hint}`);
 }
 
@@ -211,9 +231,10 @@ function checkExposure(draft: Draft, report: Report): void {
     }
   }
   if (open) {
+    const isExpanded = report.isExpanded(['listen']) || report.isExpanded(['listen', 'address']);
     report.warn(
       ['listen'],
-      `${formatAddress(address)} is reachable from other machines and asks nobody for a credential; put authorization in front of it, or listen on 127.0.0.1`,
+      `${isExpanded ? 'the address' : formatAddress(address)} is reachable from other machines and asks nobody for a credential; put authorization in front of it, or listen on 127.0.0.1`,
     );
   }
 }

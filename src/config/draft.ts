@@ -63,7 +63,7 @@ function draftOf(authored: Authored): Draft {
 }
 
 /** What stands in for a required text that is wrong, while the rest of its piece is looked at. */
-const STAND_INS = { upstream: { url: 'http://stand.in/' }, route: { path: '/' } } as const;
+const STAND_INS = { route: { path: '/' } } as const;
 
 function salvage(data: unknown): Draft {
   const upstreams = valueAt(data, ['upstreams']);
@@ -75,7 +75,7 @@ function salvage(data: unknown): Draft {
     upstreams: new Map(
       Object.entries(isMapping(upstreams) ? upstreams : {}).map(([name, value]) => [
         name,
-        piece(upstreamSchema, value, STAND_INS.upstream),
+        piece(upstreamSchema, value),
       ]),
     ),
     routes: Array.isArray(routes) ? routes.map(salvageRoute) : [],

@@ -1,7 +1,7 @@
 /** What the schema found → problems with a place and a mend. */
 import type { z } from 'zod';
 import type { Document } from './document.ts';
-import { notYet, URL_STAND_INS } from './later.ts';
+import { notYet } from './later.ts';
 import { nearest } from './nearest.ts';
 import { formatPath, type Path, type Problem, quote } from './problems.ts';
 
@@ -39,7 +39,7 @@ function flatten(issues: readonly z.core.$ZodIssue[], data: unknown, base: Path)
         return meant === undefined ? [value(path, issue.message)] : flatten(meant, data, path);
       }
       default:
-        return isStandIn(path, data) ? [] : [value(path, issue.message)];
+        return [value(path, issue.message)];
     }
   });
 }
@@ -79,10 +79,4 @@ function unknownKey(path: Path, known: readonly string[]): Finding {
 /** A branch of a union that does not even take this type of value was not meant. */
 function isOtherForm(issue: z.core.$ZodIssue): boolean {
   return issue.path.length === 0 && (issue.code === 'invalid_type' || issue.code === 'invalid_value');
-}
-
-function isStandIn(path: Path, data: unknown): boolean {
-  if (path.length !== 3 || path[0] !== 'upstreams' || path[2] !== 'url') return false;
-  const upstream = valueAt(data, path.slice(0, 2));
-  return URL_STAND_INS.some((key) => valueAt(upstream, [key]) !== undefined);
 }

@@ -7,13 +7,12 @@ interface LaterKey {
   readonly message: string;
 }
 
-const due = (path: string, what: string, part: 2 | 3 | 4 | 5): LaterKey => ({
+const due = (path: string, what: string, part: 3 | 4 | 5): LaterKey => ({
   path: path.split('.'),
   message: `not yet: ${what} due with part ${part}; remove this key`,
 });
 
 const LATER: readonly LaterKey[] = [
-  due('upstreams.*.endpoints', 'several endpoints of one upstream are', 2),
   due('cache.redis', 'the shared cache in Redis is', 3),
   due('upstreams.*.protocol', 'upstreams of older protocol revisions are', 4),
   due('upstreams.*.command', 'stdio upstreams are', 4),
@@ -34,8 +33,8 @@ const LATER: readonly LaterKey[] = [
   },
 ];
 
-/** Keys that stand in for `url`: with one of them, a missing `url` is no second problem. */
-export const URL_STAND_INS: readonly string[] = ['endpoints', 'command'];
+/** Keys of later parts that stand in for `url`: with one of them, a missing `url` is no second problem. */
+export const URL_STAND_INS: readonly string[] = ['command'];
 
 /** What to say about a key of a later part; undefined when the key is simply unknown. */
 export function notYet(path: Path): string | undefined {

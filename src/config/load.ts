@@ -100,6 +100,7 @@ function reportInto(problems: Problem[], document: Document, faulty: readonly Pa
     errorAtKey: tell('error', 'atKey'),
     warn: tell('warning', 'at'),
     said: (path) => quote(document.authored(path) ?? 'it'),
+    isExpanded: (path) => document.isExpanded(path),
     has: (path) => document.has(path),
   };
 }

@@ -39,7 +39,10 @@ export function normalize(authored: Authored, document: Document): HeadgateConfi
     admin: authored.admin,
     upstreams: new Map(
       Object.entries(authored.upstreams).map(([name, upstream]) => {
-        noteAuthoredUrl(upstream.url, document.authored(['upstreams', name, 'url']));
+        const { url, endpoints = [] } = upstream;
+        if (url !== undefined) noteAuthoredUrl(url, document.authored(['upstreams', name, 'url']));
+        for (const [index, endpoint] of endpoints.entries())
+          noteAuthoredUrl(endpoint, document.authored(['upstreams', name, 'endpoints', index]));
         return [name, normalizeUpstream(name, upstream)];
       }),
     ),
@@ -85,7 +88,7 @@ function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamCo
   const { timeouts, cache } = upstream;
   return {
     name,
-    endpoints: [upstream.url],
+    endpoints: upstream.url === undefined ? (upstream.endpoints ?? []) : [upstream.url],
     claims: { resources: upstream.resources, tools: upstream.tools, prompts: upstream.prompts },
     auth:
       upstream.auth.type === 'header'

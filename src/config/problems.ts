@@ -32,9 +32,13 @@ export function formatPath(path: Path): string {
   return text;
 }
 
+/** What JSON leaves as it is but a terminal obeys, or turns the text around it. */
+const UNSAFE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
 /** Text of somebody else's in double quotes, control characters escaped, at most 80 characters of it. */
 export function quote(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  const quoted = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  return quoted.replace(UNSAFE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** `headgate.yaml:3:5: upstreams.docs.url: what to write instead`. */

@@ -48,8 +48,16 @@ export function jsonSchema(): JsonSchema {
 
 /** The text of `config/headgate.schema.json`, and what `headgate schema` prints. */
 export function jsonSchemaText(): string {
-  return `${JSON.stringify(withExpansions(jsonSchema()), null, 2)}\n`;
+  const schema = withExpansions(jsonSchema());
+  const { properties } = schema;
+  const { upstreams } = properties ?? {};
+  const upstream = { ...(upstreams?.additionalProperties || {}), oneOf: ONE_ADDRESS };
+  const all = { ...properties, upstreams: { ...upstreams, additionalProperties: upstream } };
+  return `${JSON.stringify({ ...schema, properties: all }, null, 2)}\n`;
 }
+
+/** What the schema of zod cannot say of two keys, `checks.ts` does. */
+const ONE_ADDRESS: readonly JsonSchema[] = [{ required: ['url'] }, { required: ['endpoints'] }];
 
 /** Where `${VAR}` may stand for a number or a patterned text, editors should not underline it. */
 function withExpansions(schema: JsonSchema): JsonSchema {

@@ -59,6 +59,9 @@ const auth = z.discriminatedUnion(
   },
 );
 
+/** What is said where no URL is. */
+export const URL_HINT = 'write the URL of the MCP server, such as http://127.0.0.1:3001/mcp';
+
 const nameGlobs = (what: string) =>
   list(
     text('glob', 'write a name or a glob such as docs_*', mend.namePatternMend),
@@ -70,18 +73,31 @@ const nameGlobs = (what: string) =>
       description: `${what} that belong to this upstream, by name glob. With any, it has none outside them.`,
     });
 
-/** One upstream. */
+/** Replicas of one server beyond this have a balancer of their own, and each costs three pools here. */
+const MAX_ENDPOINTS = 16;
+
+const endpoint = () => text('URL', URL_HINT, mend.upstreamUrlMend).transform((value) => new URL(value));
+
+/** One upstream. That `url` or `endpoints` is there, and not both, is looked at in `checks.ts`. */
 export const upstreamSchema = mapping(
   {
-    url: text(
-      'URL',
-      'write the URL of the MCP server, such as http://127.0.0.1:3001/mcp',
-      mend.upstreamUrlMend,
-    )
-      .transform((value) => new URL(value))
+    url: endpoint()
+      .optional()
       .meta({
-        description: 'The MCP endpoint of the server, used as written.',
+        description: 'The MCP endpoint of the server, used as written. This or `endpoints` is required.',
         examples: ['http://docs:3000/mcp'],
+      }),
+    endpoints: list(
+      endpoint(),
+      'write a list of URLs, such as [http://docs-0:3000/mcp, http://docs-1:3000/mcp]',
+      MAX_ENDPOINTS,
+    )
+      .min(1, { error: 'write at least one URL' })
+      .optional()
+      .meta({
+        description:
+          'In place of `url`: several endpoints of one server that answer alike. Each request goes to the one with the fewest under way; one that fails is left alone for a while.',
+        examples: [['http://docs-0:3000/mcp', 'http://docs-1:3000/mcp']],
       }),
     resources: list(
       text('URI pattern', 'write a URI, a glob such as docs://** or a template', mend.uriPatternMend),
@@ -130,7 +146,8 @@ export const upstreamSchema = mapping(
       .prefault({})
       .meta({ description: 'Deadlines.' }),
     connections: count(1, 10_000).default(64).meta({
-      description: 'Most connections at a time: for reads, for streamed calls and for listens each.',
+      description:
+        'Most connections at a time to an endpoint: for reads, for streamed calls and for listens each.',
     }),
     subscribe: flag().default(true).meta({
       description:

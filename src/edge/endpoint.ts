@@ -8,10 +8,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
 import { INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
 import type { Inbound } from '../protocol/exchange.ts';
+import { METHOD_HEADER } from '../protocol/headers.ts';
+import { methodRow } from '../protocol/methods.ts';
 import { BodyError, type BodyPlan, type Collected } from './body.ts';
-import { type EdgeContext, Live } from './live.ts';
+import { type EdgeContext, Live, nothingFollowsOn } from './live.ts';
 import { refuse, respond } from './respond.ts';
-import { inspect, lengthProblem } from './transport.ts';
+import { WINDOW_MS } from './shedding.ts';
+import { type Arrival, endsUnclearly, inspect, lengthProblem } from './transport.ts';
 
 /** Of a request that is refused for its head, this much is collected and the rest only looked at for the id. */
 const REFUSED_PLAN: BodyPlan = { wholeBytes: SCAN_BYTES, beyond: 'flow', streamBytes: undefined };
@@ -20,6 +23,12 @@ const SHUTTING_DOWN = refusal(INTERNAL_ERROR, 'The gateway is shutting down', {
   status: 503,
   proxyError: 'proxy_internal_response',
   headers: { 'Retry-After': '1' },
+});
+const OVERLOADED = refusal(INTERNAL_ERROR, 'The gateway has too much to do', {
+  status: 503,
+  proxyError: 'proxy_internal_response',
+  // As long as the loop is watched before requests are taken again.
+  headers: { 'Retry-After': String(WINDOW_MS / 1000) },
 });
 const BUG = refusal(INTERNAL_ERROR, 'Internal error of the gateway', {
   status: 500,
@@ -32,20 +41,22 @@ export type Endpoint = (request: IncomingMessage, response: ServerResponse) => v
 /** Makes the endpoint of a listener. */
 export function createEndpoint(context: EdgeContext): Endpoint {
   return (request, response) => {
+    // What stands behind a body that ended unclearly may be a part of it: it is neither run nor answered.
+    if (nothingFollowsOn(request.socket)) return;
     const live = new Live(context, request, response);
     const { head } = live;
-    const verdict = inspect(
-      {
-        head,
-        headerCount: request.rawHeaders.length / 2,
-        target: request.url ?? '',
-        httpVersion: request.httpVersion,
-      },
-      context,
-    );
+    const arrival: Arrival = {
+      head,
+      headerCount: request.rawHeaders.length / 2,
+      target: request.url ?? '',
+      httpVersion: request.httpVersion,
+    };
+    if (endsUnclearly(arrival)) live.closeBehind();
+    const verdict = inspect(arrival, context);
     live.route = verdict.route;
     if (context.phase === 'closing') live.refusal = SHUTTING_DOWN;
     else if (verdict.kind === 'refused') live.refusal = verdict.refusal;
+    else if (context.shedding.arrived() && isShed(live)) live.refusal = OVERLOADED;
     const expecting = head.headers.get('expect') !== undefined;
     if (live.refusal !== undefined) {
       // A client that asks before it sends has sent no id, and need not send it.
@@ -61,6 +72,15 @@ export function createEndpoint(context: EdgeContext): Endpoint {
     if (expecting) response.writeContinue();
     live.body.collect(plan);
   };
+}
+
+/**
+ * Clients take a server whose discover fails for one of an older era, and never ask again; what names no method is a
+ * notification, which costs less than its refusal.
+ */
+function isShed({ head }: Live): boolean {
+  const method = head.headers.get(METHOD_HEADER);
+  return method !== undefined && methodRow(method).route !== 'discover';
 }
 
 /** Goes on with a request whose body is there, or begun. */

@@ -9,6 +9,8 @@
 /** What stands before the JSON of an event, and behind it. */
 export const EVENT_OPEN = 'event: message\ndata: ';
 export const EVENT_CLOSE = '\n\n';
+/** Ends an event that has been begun and cannot be ended well: clients ignore one of a type they do not know. */
+export const EVENT_ABANDON = '\nevent: incomplete\n\n';
 /** Tells proxies and clients that a quiet stream lives; to be written between events only. */
 export const KEEP_ALIVE = ': keep-alive\n\n';
 

@@ -14,6 +14,7 @@ import { type AccountContext, account, type Ending } from './account.ts';
 import { type BodyOwner, type Collected, RequestBody } from './body.ts';
 import type { Cors, FlatHeaders } from './cors.ts';
 import { dataLines, EVENT_CLOSE, EVENT_OPEN } from './events.ts';
+import type { Shedding } from './shedding.ts';
 import type { Sweeper } from './sweeper.ts';
 import type { TransportRules } from './transport.ts';
 
@@ -23,6 +24,7 @@ export interface EdgeContext extends TransportRules, AccountContext {
   readonly handle: Handle;
   readonly cors: Cors;
   readonly sweeper: Sweeper;
+  readonly shedding: Shedding;
   /** Takes a body that has been collected. */
   readonly collected: (live: Live, body: Collected) => void;
   readonly open: Set<Live>;
@@ -59,7 +61,8 @@ const SSE_HEADERS: FlatHeaders = [
 const JSON_HEADERS: FlatHeaders = ['Content-Type', 'application/json', 'Cache-Control', 'no-store'];
 
 const LIVE = Symbol('live');
-type Carrier = { [LIVE]?: Live | undefined };
+const LAST = Symbol('last');
+type Carrier = { [LIVE]?: Live | undefined; [LAST]?: true };
 
 // Shared by all requests: listeners made for each would be garbage for each.
 function onClose(this: ServerResponse): void {
@@ -74,6 +77,11 @@ function ignore(): void {}
 /** The request being answered on a socket, if there is one. */
 export function liveOn(socket: object): Live | undefined {
   return (socket as Carrier)[LIVE];
+}
+
+/** True when no request on this socket counts any more. */
+export function nothingFollowsOn(socket: object): boolean {
+  return (socket as Carrier)[LAST] === true;
 }
 
 export class Live implements Exchange, BodyOwner {
@@ -230,6 +238,12 @@ export class Live implements Exchange, BodyOwner {
     if (chunk !== undefined) this.response.write(chunk);
     this.response.uncork();
     this.body.discard(() => this.response.end());
+  }
+
+  /** Makes this the last request of its connection: whatever else came over it, or comes, is no request. */
+  closeBehind(): void {
+    this.lastOnConnection = true;
+    (this.request.socket as Carrier)[LAST] = true;
   }
 
   /** Breaks the answer off, so that it can never look whole. */

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { ListenConfig } from '../config/types.ts';
 import { createEndpoint } from './endpoint.ts';
+import { onClientEnd } from './half-close.ts';
 import { type EdgeContext, liveOn } from './live.ts';
 import { addOthers, onFrameworkError } from './others.ts';
 import { type ClientError, refusalOf, refuseRaw } from './raw-refusal.ts';
@@ -51,6 +52,9 @@ function openServer(limits: ListenConfig['limits'], context: EdgeContext, listen
   });
   // Node drops what is above this in silence; transport.ts counts instead.
   server.maxHeadersCount = 0;
+  // Otherwise Node ends the connection of a client that has only finished sending; half-close.ts tells the two apart.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on('connection', (socket) => socket.on('end', () => onClientEnd(context, socket)));
   server.on('request', listener);
   server.on('checkContinue', listener);
   server.on('checkExpectation', listener);

@@ -13,6 +13,7 @@ import {
   METHOD_NOT_ALLOWED,
   NOT_FOUND,
   readTarget,
+  versionProblem,
 } from './transport.ts';
 
 const UNREADABLE = refusal(INVALID_REQUEST, 'This request cannot be read', { status: 400, reason: 'parse' });
@@ -51,7 +52,9 @@ function problemOf(context: EdgeContext, { raw, is404 }: FastifyRequest): Refusa
   const unserved = context.paths.has(path) ? METHOD_NOT_ALLOWED : NOT_FOUND;
   const { httpVersion } = raw;
   return (
-    admissionProblem({ head, httpVersion }, authority, context.admission) ?? (is404 ? unserved : undefined)
+    versionProblem(httpVersion) ??
+    admissionProblem({ head, httpVersion }, authority, context.admission) ??
+    (is404 ? unserved : undefined)
   );
 }
 
@@ -68,7 +71,7 @@ function refuse(context: EdgeContext, request: FastifyRequest, reply: FastifyRep
   if (problem.reason !== undefined) context.metrics.rejected(problem.reason);
   flat(reply, context.cors.answer(request.headers.origin));
   // Whatever it was going to send is not read.
-  if (!request.raw.complete) reply.header('Connection', 'close');
+  if (!request.raw.complete || request.headers.upgrade !== undefined) reply.header('Connection', 'close');
   reply
     .code(problem.status)
     .headers({ 'Content-Type': 'application/json', 'Cache-Control': 'no-store', ...problem.headers })

@@ -1,7 +1,7 @@
 /** Writes a reply. Every form an answer can take goes over the wire here. */
 import { errorBody, type Refusal } from '../protocol/errors.ts';
 import type { Reply } from '../protocol/exchange.ts';
-import { dataLines, EVENT_CLOSE, EVENT_OPEN, eventOf } from './events.ts';
+import { dataLines, EVENT_ABANDON, EVENT_CLOSE, EVENT_OPEN, eventOf } from './events.ts';
 import type { Live } from './live.ts';
 import { abandon, listen, pump } from './stream.ts';
 
@@ -95,15 +95,20 @@ async function answerAsEvent(live: Live, { head, tail }: Answer): Promise<void> 
 }
 
 async function relay(live: Live, reply: Relay): Promise<void> {
-  const { status, media, body, headers } = reply;
+  const { status, media, head, body, broken, headers } = reply;
   if (!live.streaming) {
     if (media === 'sse') live.beginStream(status, headers, 'response');
     else live.begin(status, headers, undefined);
+    if (head !== undefined) live.write(head);
     return pump(live, body, media);
   }
   if (media === 'sse') return pump(live, body, 'sse');
   live.write(EVENT_OPEN);
-  await pump(live, asDataLines(body), 'json', EVENT_CLOSE);
+  if (head !== undefined) live.write(dataLines(Buffer.from(head)));
+  await pump(live, asDataLines(body), 'json', {
+    whole: EVENT_CLOSE,
+    ...(broken !== undefined && { broken: EVENT_ABANDON + eventOf(broken) }),
+  });
 }
 
 async function* asDataLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -13,8 +13,9 @@ import { createClientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
 import { type Drain, type DrainResult, startDrain } from './drain.ts';
 import { onCollected } from './endpoint.ts';
-import type { EdgeContext } from './live.ts';
+import type { EdgeContext, Live } from './live.ts';
 import { createMcpServer } from './mcp-server.ts';
+import { Shedding } from './shedding.ts';
 import { type Check, createStatus } from './status.ts';
 import { Sweeper } from './sweeper.ts';
 
@@ -95,6 +96,16 @@ function createContext({ config, handle, metrics, log, now }: EdgeOptions): Edge
   const admission = createAdmission(listen);
   const clientAddress = createClientAddress(listen.trustedProxies);
   const proxied = listen.trustedProxies.length > 0;
+  const open = new Set<Live>();
+  const shedding = new Shedding({
+    now,
+    openCount: () => open.size,
+    onChange: (strain, lateMs) => {
+      const fields = { requests: open.size, lateMs: Math.round(lateMs) };
+      if (strain === 'none') log.info(fields, 'requests are taken again');
+      else log.warn({ ...fields, strain }, 'new requests are refused: there is too much to do');
+    },
+  });
   return {
     limits,
     headerCount: limits.headerCount,
@@ -108,8 +119,9 @@ function createContext({ config, handle, metrics, log, now }: EdgeOptions): Edge
     sweeper: new Sweeper(Math.min(limits.bodyIdleMs, limits.requestTimeoutMs), now),
     clientOf: ({ socket, headers }: IncomingMessage) =>
       clientAddress(socket.remoteAddress, proxied ? String(headers['x-forwarded-for'] ?? '') : undefined),
+    shedding,
     collected: onCollected,
-    open: new Set(),
+    open,
     phase: 'starting',
     onEmpty: undefined,
   };

@@ -7,15 +7,21 @@ import type { Swept } from './sweeper.ts';
 /** How often a quiet listen says that it lives; the official client gives up on silence after about 300 s. */
 export const KEEP_ALIVE_MS = 15_000;
 
+/** What is written behind a body: one that came whole, and, where that can still be said, one that broke. */
+export interface Endings {
+  readonly whole: string;
+  readonly broken?: string;
+}
+
 /**
- * Writes a body as it comes, at the client's pace. `tail` ends it. A client that leaves ends the body (R35).
+ * Writes a body as it comes, at the client's pace. A client that leaves ends the body (R35).
  * A JSON body that breaks destroys the socket; an SSE body has said so itself, in an error frame.
  */
 export async function pump(
   live: Live,
   body: AsyncIterable<Uint8Array>,
   media: 'json' | 'sse',
-  tail?: string,
+  endings?: Endings,
 ): Promise<void> {
   const iterator = body[Symbol.asyncIterator]();
   live.onOver = () => abandon(iterator);
@@ -26,13 +32,14 @@ export async function pump(
       if (live.over) return;
       if (!live.write(value) && !(await live.drain())) return;
     }
-    live.end(tail);
+    live.end(endings?.whole);
   } catch (error) {
     if (live.over) return;
     live.facts.errorType ??= 'other';
     if (!live.signal.aborted) live.context.log.warn({ err: error, route: live.route }, 'an answer broke off');
-    if (media === 'json') live.destroy();
-    else live.end();
+    if (media === 'sse') live.end();
+    else if (endings?.broken === undefined) live.destroy();
+    else live.end(endings.broken);
   }
 }
 
@@ -43,7 +50,7 @@ export function abandon(iterator: AsyncIterator<Uint8Array>): void {
 
 /** Opens a listen, keeps it alive, and ends it gracefully when the gateway closes. */
 export function listen(live: Live, { opening, closing }: Extract<Reply, { kind: 'listen' }>): void {
-  const { sweeper, phase } = live.context;
+  const { sweeper, shedding, phase } = live.context;
   if (!live.streaming) live.beginStream(200, {}, 'listen');
   live.write(eventOf(opening));
   const heart = new Heart(live);
@@ -51,7 +58,11 @@ export function listen(live: Live, { opening, closing }: Extract<Reply, { kind: 
     sweeper.delete(heart);
     live.end(eventOf(closing));
   };
-  live.onOver = () => sweeper.delete(heart);
+  const listened = shedding.listening();
+  live.onOver = () => {
+    sweeper.delete(heart);
+    listened();
+  };
   if (phase === 'closing') live.endListen();
   else sweeper.add(heart);
 }

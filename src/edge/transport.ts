@@ -1,6 +1,6 @@
 /**
  * Is a POST in order as an HTTP request? Pure; never throws. The checks stand in the order of R5, transport part:
- * headers (too many, sent twice) → Host → Origin → path → query → expectation → transfer coding → media type → content coding
+ * version → headers (too many, sent twice) → Host → Origin → path → query → expectation → transfer coding → media type → content coding
  * → length. What the body says is the classifier's.
  */
 import { INVALID_REQUEST, type Refusal, refusal } from '../protocol/errors.ts';
@@ -64,6 +64,7 @@ export function inspect(arrival: Arrival, rules: TransportRules): Verdict {
   const path = target?.path ?? arrival.target;
   const route = rules.paths.has(path) ? path : undefined;
   const problem =
+    versionProblem(arrival.httpVersion) ??
     headerProblem(arrival, rules) ??
     admissionProblem(arrival, target?.authority, rules.admission) ??
     targetProblem(target, route) ??
@@ -101,6 +102,26 @@ export const HEADERS_TOO_LARGE = refusal(INVALID_REQUEST, 'The request has too m
   status: 431,
   reason: 'parse',
 });
+
+/**
+ * True when another reader could see another end of this request: what follows it on the connection is none.
+ * Of a request with a declined `Upgrade`, Node drops what came in the same piece, and reads on behind that.
+ * *Spec:* RFC 9112, section 6.1.
+ */
+export function endsUnclearly({ head, httpVersion }: Pick<Arrival, 'head' | 'httpVersion'>): boolean {
+  if (head.headers.has('upgrade')) return true;
+  const transfer = head.headers.get('transfer-encoding');
+  return transfer !== undefined && (httpVersion !== '1.1' || transfer.toLowerCase() !== 'chunked');
+}
+
+/** Node's parser lets `HTTP/0.9` and `HTTP/2.0` pass; nobody means them. */
+export function versionProblem(httpVersion: string): Refusal | undefined {
+  if (httpVersion === '1.1' || httpVersion === '1.0') return undefined;
+  return refusal(INVALID_REQUEST, 'Of HTTP only 1.1 and 1.0 are spoken here', {
+    status: 505,
+    reason: 'parse',
+  });
+}
 
 /** Host and Origin, for requests of any method. */
 export function admissionProblem(

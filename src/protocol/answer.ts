@@ -32,6 +32,8 @@ export interface ResultTail {
   readonly tail: Uint8Array;
   /** The same without what belongs to one request only (trace context, progress token, subscription id). */
   readonly storable: Uint8Array;
+  /** For a head without hints: with the upstream's own `ttlMs` and `cacheScope`, if it has them (R21). */
+  plain(): Uint8Array;
 }
 
 export type Answer =
@@ -52,6 +54,18 @@ export type Answer =
   | { readonly kind: 'broken'; readonly reason: string };
 
 const RESERVED: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+/** What is decided by these here (complete? empty? whose?) must hold for what the client's parser reads: not twice. */
+const DECISIVE: ReadonlySet<string> = new Set([
+  'resultType',
+  'contents',
+  'resources',
+  'resourceTemplates',
+  'prompts',
+  'tools',
+  'nextCursor',
+  'supportedVersions',
+  'capabilities',
+]);
 const encoder = new TextEncoder();
 const COMMA = encoder.encode(',');
 const END = encoder.encode('}}');
@@ -66,8 +80,7 @@ export function readAnswer(bytes: Uint8Array, expectedId: string): Answer {
   if (members === undefined) return broken('not a JSON object');
   const result = memberOf(members, 'result');
   const error = memberOf(members, 'error');
-  if (new Set(members.map((member) => member.key)).size !== members.length)
-    return broken('a member came twice');
+  if (anyTwice(members)) return broken('a member came twice');
   const id = memberOf(members, 'id');
   if (id === undefined && error === undefined) return broken('no id');
   if (
@@ -80,6 +93,10 @@ export function readAnswer(bytes: Uint8Array, expectedId: string): Answer {
   if (result !== undefined && error !== undefined) return broken('both result and error');
   if (error !== undefined) return readError(bytes, error);
   return result === undefined ? broken('neither result nor error') : readResult(bytes, result);
+}
+
+function anyTwice(members: readonly Member[]): boolean {
+  return new Set(members.map((member) => member.key)).size !== members.length;
 }
 
 function readError(bytes: Uint8Array, span: Span): Answer {
@@ -100,6 +117,7 @@ function readError(bytes: Uint8Array, span: Span): Answer {
 
 function readResult(bytes: Uint8Array, { members }: Member): Answer {
   if (members === undefined) return broken('a result that is no object');
+  if (anyTwice(members.filter((member) => DECISIVE.has(member.key)))) return broken('a member came twice');
   const resultType = memberOf(members, 'resultType');
   const type = resultType === undefined ? 'complete' : stringValue(bytes, resultType);
   if (type === undefined) return broken('a resultType that is no string');
@@ -128,14 +146,20 @@ function only(members: readonly Member[], key: string): Member | undefined {
 }
 
 function resultTail(bytes: Uint8Array, members: readonly Member[]): ResultTail {
+  const pairOf = (member: Member): Uint8Array[] => pair(member.key, bytes.subarray(member.start, member.end));
   const kept = members.filter((member) => !RESERVED.has(member.key));
-  const parts = kept.map((member) => pair(member.key, bytes.subarray(member.start, member.end)));
+  const parts = kept.map(pairOf);
   const tail = joinTail(parts);
   const storableParts = kept.map((member, i) =>
     member.key === '_meta' ? pair('_meta', withoutOneRequest(bytes, member)) : (parts[i] as Uint8Array[]),
   );
   const changed = kept.some((member) => member.key === '_meta' && holdsOneRequest(bytes, member));
-  return { tail, storable: changed ? joinTail(storableParts) : tail };
+  return {
+    tail,
+    storable: changed ? joinTail(storableParts) : tail,
+    // Made when asked for: hardly any answer is written so.
+    plain: () => joinTail(members.filter((member) => member.key !== 'resultType').map(pairOf)),
+  };
 }
 
 function pair(key: string, value: Uint8Array): Uint8Array[] {

@@ -40,6 +40,12 @@ import { hasParam, type Params, stringParam } from './params.ts';
 /** Longest id accepted, as JSON text: an id is echoed, so its size is the sender's to spend and ours to bound. */
 export const MAX_ID_LENGTH = 1024;
 
+/**
+ * Most members of a request, of its `params` and of its `_meta`, each. The protocol knows a dozen; each more costs
+ * a look-up for what comes twice, and 400,000 of them, which a body has room for, a second of everybody's time.
+ */
+export const MAX_MEMBERS = 1_000;
+
 /** How much of a streamed body is collected and scanned before its bytes flow (design, section 3.5). */
 export const SCAN_BYTES = 64 * 1024;
 
@@ -98,12 +104,17 @@ const WATCHED_PARAMS = new Set([
   'requestState',
   'notifications',
 ]);
+const WATCHED_REF = new Set(['type', 'uri', 'name']);
 const WATCHED_META = new Set([META_VERSION, META_CAPABILITIES]);
+
+const NOTIFICATION = 'notifications/';
 
 /** How the edge should take the body: by the headers alone, before a byte of it was seen. */
 export function bodyPlan(head: Head): 'read' | 'streamed' {
   const method = head.headers.get(METHOD_HEADER);
   if (method === undefined || head.duplicated !== undefined || isRemoved(method)) return 'read';
+  // A notification is answered here: begun, it could only flow to an upstream (R11).
+  if (method.startsWith(NOTIFICATION)) return 'read';
   return methodRow(method).body;
 }
 
@@ -162,7 +173,8 @@ function ambiguous(members: readonly Member[], watched: ReadonlySet<string>): st
     if (seen.has(key)) return `"${key}" comes twice`;
     seen.add(key);
     if (watched.has(key)) continue;
-    const folded = key.toUpperCase().toLowerCase();
+    // Of the capital I with a dot (U+0130) some readers make an i, others an i and a dot.
+    const folded = key.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i');
     for (const name of watched) {
       if (name.toLowerCase() === folded) return `"${key}" must be written "${name}"`;
     }
@@ -187,8 +199,10 @@ function readEnvelope(bytes: Uint8Array, whole: Span): EnvelopeOutcome {
   const members = objectMembers(bytes, whole.start);
   if (members === undefined)
     return invalid('The body must be one JSON-RPC request object; batches are not accepted');
-  const idMember = memberOf(members, 'id');
-  const id = idMember && idText(bytes, idMember);
+  const [idMember, secondId] = members.filter(({ key }) => key === 'id');
+  // Of two ids neither is the request's: a client could read the other.
+  const id = idMember && secondId === undefined ? idText(bytes, idMember) : undefined;
+  if (members.length > MAX_MEMBERS) return invalid(`A request has at most ${MAX_MEMBERS} members`, id);
   const unclear = ambiguous(members, WATCHED_TOP);
   if (unclear !== undefined) return invalid(`Ambiguous request: ${unclear}`, id);
   const version = memberOf(members, 'jsonrpc');
@@ -204,7 +218,7 @@ function readEnvelope(bytes: Uint8Array, whole: Span): EnvelopeOutcome {
     );
   }
   if (id === undefined) {
-    return method.startsWith('notifications/')
+    return method.startsWith(NOTIFICATION)
       ? { kind: 'notification', method }
       : invalid(`"${clip(method)}" needs an "id"`);
   }
@@ -240,7 +254,7 @@ function classifyRequest(head: Head, mirrored: Mirrored, body: Body, envelope: E
   if (isRemoved(method)) return refused(unknownMethod(method), id);
   const problem = badParams(row, params);
   if (problem !== undefined) return refused(problem, id);
-  const name = mirrored.name.kind === 'name' && row.named !== undefined ? mirrored.name.text : undefined;
+  const name = nameOf(mirrored, row);
   return { kind: 'request', request: { row, method, name, version, id, params, head, body } };
 }
 
@@ -252,11 +266,16 @@ function classifyBegun(head: Head, mirrored: Mirrored, body: Body & { kind: 'beg
   if (missing !== undefined) return mismatch(missing, undefined);
   const version = mirrored.version as string;
   if (!SUPPORTED_VERSIONS.includes(version)) return unsupported(version, undefined);
-  const name = mirrored.name.kind === 'name' && row.named !== undefined ? mirrored.name.text : undefined;
+  const name = nameOf(mirrored, row);
   return {
     kind: 'request',
     request: { row, method, name, version, id: undefined, params: undefined, head, body },
   };
+}
+
+/** The name that the request goes by; undefined for methods that have none, whatever `Mcp-Name` says. */
+function nameOf({ name }: Mirrored, row: MethodRow): string | undefined {
+  return row.named !== undefined && name.kind === 'name' ? name.text : undefined;
 }
 
 /** What is wrong with the mirrored headers by themselves, in words for the client. */
@@ -282,6 +301,7 @@ function readParams({ bytes, params }: Envelope): ParamsOutcome {
   if (params === undefined) return { kind: 'params', params: { bytes, members: [], meta: [] } };
   const members = objectMembers(bytes, params.start);
   if (members === undefined) return { kind: 'unclear', reason: '"params" must be an object' };
+  if (members.length > MAX_MEMBERS) return { kind: 'unclear', reason: crowded('params') };
   const unclear = ambiguous(members, WATCHED_PARAMS);
   if (unclear !== undefined) return { kind: 'unclear', reason: `Ambiguous params: ${unclear}` };
   const metaMember = memberOf(members, '_meta');
@@ -289,9 +309,14 @@ function readParams({ bytes, params }: Envelope): ParamsOutcome {
   if (metaMember === undefined) return { kind: 'params', params: { bytes, members: rest, meta: [] } };
   const meta = objectMembers(bytes, metaMember.start);
   if (meta === undefined) return { kind: 'unclear', reason: '"_meta" must be an object' };
+  if (meta.length > MAX_MEMBERS) return { kind: 'unclear', reason: crowded('_meta') };
   const unclearMeta = ambiguous(meta, WATCHED_META);
   if (unclearMeta !== undefined) return { kind: 'unclear', reason: `Ambiguous _meta: ${unclearMeta}` };
   return { kind: 'params', params: { bytes, members: rest, meta } };
+}
+
+function crowded(name: 'params' | '_meta' | 'ref'): string {
+  return `"${name}" has at most ${MAX_MEMBERS} members`;
 }
 
 function incompleteMeta(params: Params): string | undefined {
@@ -312,8 +337,9 @@ function differs(mirrored: Mirrored, row: MethodRow, envelope: Envelope, params:
   if (version === undefined || stringValue(params.bytes, version) !== mirrored.version) {
     return 'The header MCP-Protocol-Version differs from the version in _meta';
   }
-  if (row.named === undefined || mirrored.name.kind !== 'name') return undefined;
-  return stringParam(params, row.named) === mirrored.name.text
+  const name = nameOf(mirrored, row);
+  if (row.named === undefined || name === undefined) return undefined;
+  return stringParam(params, row.named) === name
     ? undefined
     : `The header Mcp-Name differs from params.${row.named}`;
 }
@@ -354,7 +380,18 @@ function badParams(row: MethodRow, params: Params): Refusal | undefined {
       ? undefined
       : refusal(INVALID_PARAMS, 'Not a URI: it needs a scheme and no control characters', { data: { uri } });
   }
-  return undefined;
+  const unclear = row.route === 'reference' ? unclearRef(params) : undefined;
+  return unclear === undefined ? undefined : refusal(INVALID_PARAMS, unclear);
+}
+
+/** Why a completion's `ref`, which decides where it goes, could be read in two ways (R6). */
+function unclearRef({ bytes, members }: Params): string | undefined {
+  const ref = memberOf(members, 'ref');
+  const parts = ref && objectMembers(bytes, ref.start);
+  if (parts === undefined) return undefined;
+  if (parts.length > MAX_MEMBERS) return crowded('ref');
+  const unclear = ambiguous(parts, WATCHED_REF);
+  return unclear && `Ambiguous ref: ${unclear}`;
 }
 
 /** A scheme, and nothing that could end a line: everything else about a URI is its owner's business (R10). */

@@ -61,6 +61,10 @@ export type Reply =
       readonly kind: 'relay';
       readonly status: number;
       readonly media: 'json' | 'sse';
+      /** Written before the body. */
+      readonly head?: string;
+      /** Ends a body that breaks, where it has become an event: the JSON text of an error. */
+      readonly broken?: string;
       readonly body: AsyncIterable<Uint8Array>;
       readonly headers: Readonly<Record<string, string>>;
     }

@@ -76,8 +76,10 @@ export function decodeHeaderValue(value: string): string | undefined {
 
 /** The headers of a request, read once from Node's raw list. */
 export interface Head {
-  /** Lower-case name → value; of a repeated header that is not single, values joined by `, `. */
+  /** Lower-case name → value; of a repeated header that is not single, values joined (`; ` for cookies, `, `). */
   readonly headers: ReadonlyMap<string, string>;
+  /** Lower-case names that `Connection` lists: for this hop only, see {@link passedOn}. */
+  readonly hop: ReadonlySet<string>;
   /** Lower-case name of the first header that must not come twice but did. */
   readonly duplicated: string | undefined;
 }
@@ -95,9 +97,24 @@ export function readHead(raw: readonly string[]): Head {
       continue;
     }
     if (SINGLE.has(name) || name.startsWith(PARAM_HEADER_PREFIX)) duplicated ??= name;
-    headers.set(name, `${known}, ${value}`);
+    headers.set(
+      name,
+      known === '' || value === '' ? known + value : `${known}${name === 'cookie' ? '; ' : ', '}${value}`,
+    );
   }
-  return { headers, duplicated };
+  const connection = headers.get('connection');
+  return { headers, hop: connection === undefined ? NONE : namesIn(connection), duplicated };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+function namesIn(list: string): ReadonlySet<string> {
+  return new Set(list.split(',').map((name) => trimOws(name).toLowerCase()));
+}
+
+/** A header as another hop may see it: not, where `Connection` names it (R9). *Spec:* RFC 9110, section 7.6.1. */
+export function passedOn({ headers, hop }: Head, name: string): string | undefined {
+  return hop.has(name) ? undefined : headers.get(name);
 }
 
 function trimOws(value: string): string {

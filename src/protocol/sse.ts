@@ -36,7 +36,7 @@ const TYPE_CHARS = 8;
 
 /** Takes a stream apart, chunk by chunk; any chunking gives the same events. */
 export class SseFramer {
-  readonly #maxEventBytes: number;
+  #maxEventBytes: number;
 
   // Where in a line the stream stands.
   #at: 'name' | 'space' | 'value' = 'name';
@@ -88,6 +88,11 @@ export class SseFramer {
   /** Bytes of the unfinished event that are held back. */
   get heldBytes(): number {
     return this.#rawBytes + this.#carried;
+  }
+
+  /** Holds nothing of the unfinished event, nor of later ones, beyond the chunk in hand. */
+  holdNothing(): void {
+    this.#maxEventBytes = 0;
   }
 
   /** Takes the next bytes of the stream. @returns what they completed, in order. */

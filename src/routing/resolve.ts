@@ -7,6 +7,7 @@ import { HEADER_MISMATCH, INVALID_PARAMS, type Refusal, refusal } from '../proto
 import { isRoundTrip, nestedStringParam } from '../protocol/params.ts';
 import { type Owned, Ownership } from './ownership.ts';
 import { namePattern, type Pattern, uriPattern } from './pattern.ts';
+import type { LookupBudget } from './template-index.ts';
 
 /** How far a request may be resolved: `first`, or after what was unknown has been listed. */
 export type Stage = 'first' | 'listed';
@@ -27,17 +28,26 @@ interface Rule {
   readonly rank: number;
 }
 
-type Claims = Readonly<Record<'resources' | 'tools' | 'prompts', readonly Pattern[]>>;
+/** What is claimed, and looked for by rules: templates count as resources. */
+type Claimed = 'resources' | 'tools' | 'prompts';
+type Claims = Readonly<Record<Claimed, readonly Pattern[]>>;
+
+/** The upstream whose list names an item, and the steps left for the look-ups of its page. */
+export interface Lister {
+  readonly rank: number;
+  readonly budget: LookupBudget;
+}
 
 /** What routes on one path: rules, claims and learnt ownership. */
 export class Routing {
-  readonly ownership = new Ownership();
+  readonly ownership: Ownership;
   readonly #rules: readonly Rule[];
   readonly #claims: readonly Claims[];
   readonly #upstreams: readonly UpstreamConfig[];
 
   constructor(route: RouteConfig, upstreams: readonly UpstreamConfig[]) {
     this.#upstreams = upstreams;
+    this.ownership = new Ownership(upstreams.length);
     this.#claims = upstreams.map((upstream) => ({
       resources: upstream.claims.resources.map(uriPattern),
       tools: upstream.claims.tools.map(namePattern),
@@ -67,14 +77,22 @@ export class Routing {
   }
 
   /**
-   * The rank that owns a listed item as far as it is known here; undefined: nobody else is known to.
-   * Rules that look at headers are left out: a list has no call's headers.
+   * The rank whose item this is, as far as it is known here; undefined: nobody else is known to have it.
+   *
+   * A list has no call's headers. So of a name that rules route by headers, all upstreams that a call could reach may
+   * list it: those of the rules that look at headers, and the one it goes to when none of them fits. The first of
+   * these in the route's order that names it has it, so that what can be called is listed, and listed once.
+   * @param lister given for an item of that upstream's list: what comes behind it is then not looked at.
    */
-  ownerOfListed(kind: Owned, id: string, context: string): number | undefined {
-    const claimed = claimKind(kind);
-    return (
-      this.#ruledListed(claimed, id) ?? this.#byClaim(claimed, id) ?? this.ownership.owner(kind, id, context)
-    );
+  ownerOfListed(kind: Owned, id: string, context: string, lister?: Lister): number | undefined {
+    const { byHeaders, always } = this.#ruledListed(kind, id);
+    const fixed = always ?? this.#byClaim(kind, id);
+    if (lister === undefined) return fixed ?? this.ownership.listedBy(kind, id, context);
+    const { rank, budget } = lister;
+    if (fixed === undefined) return this.ownership.listedBy(kind, id, context, { below: rank, budget });
+    if (fixed !== rank && !byHeaders.includes(rank)) return fixed;
+    const reached = [fixed, ...byHeaders].filter((other) => other < rank).sort((a, b) => a - b);
+    return reached.find((other) => this.ownership.names(kind, id, other, context)) ?? rank;
   }
 
   /** Whether an upstream may have an item of this kind at all: claims of a kind exclude what is outside them. */
@@ -90,54 +108,51 @@ export class Routing {
   }
 
   #resolveUri(request: McpRequest, uri: string, context: string, stage: Stage): Plan {
-    const rank = this.#byClaim('resources', uri) ?? this.ownership.owner('resources', uri, context);
-    if (rank !== undefined) return { kind: 'single', rank };
-    const open = this.withoutClaims('resources');
-    if (this.#upstreams.length === 1 && open.length === 1) return { kind: 'single', rank: 0 };
-    if (stage === 'first' && open.length > 0) return { kind: 'learn', owned: ['resources', 'templates'] };
-    const askable = open.filter((at) => !takesAlong(this.#upstreams[at] as UpstreamConfig, request));
+    const owner = this.#byClaim('resources', uri) ?? this.ownership.owner('resources', uri, context);
+    const plan = this.#owned(owner, ['resources', 'templates'], stage);
+    if (plan !== undefined) return plan;
+    const askable = this.withoutClaims('resources').filter(
+      (at) => !takesAlong(this.#upstreams[at] as UpstreamConfig, request),
+    );
     const roundTrip = request.params !== undefined && isRoundTrip(request.params);
     if (askable.length > 0 && !roundTrip) return { kind: 'ask', ranks: askable };
     return { kind: 'refuse', refusal: notFound(uri) };
   }
 
   #resolveName(kind: 'tools' | 'prompts', name: string, context: string, stage: Stage): Plan {
-    const rank = this.#byClaim(kind, name) ?? this.ownership.owner(kind, name, context);
-    if (rank !== undefined) return { kind: 'single', rank };
-    const open = this.withoutClaims(kind);
-    if (this.#upstreams.length === 1 && open.length === 1) return { kind: 'single', rank: 0 };
-    if (stage === 'first' && open.length > 0) return { kind: 'learn', owned: [kind] };
+    const owner = this.#byClaim(kind, name) ?? this.ownership.owner(kind, name, context);
+    const plan = this.#owned(owner, [kind], stage);
+    if (plan !== undefined) return plan;
     const what = kind === 'tools' ? 'tool' : 'prompt';
     return { kind: 'refuse', refusal: refusal(INVALID_PARAMS, `Unknown ${what}`, { data: { name } }) };
   }
 
   #resolveReference(request: McpRequest, context: string, stage: Stage): Plan {
-    const { params } = request;
-    const type = params && nestedStringParam(params, 'ref', 'type');
-    if (params === undefined || (type !== 'ref/resource' && type !== 'ref/prompt')) {
-      return {
-        kind: 'refuse',
-        refusal: refusal(INVALID_PARAMS, '"ref" must be a ref/resource or a ref/prompt'),
-      };
-    }
-    const name = nestedStringParam(params, 'ref', type === 'ref/prompt' ? 'name' : 'uri');
-    if (name === undefined) {
-      return {
-        kind: 'refuse',
-        refusal: refusal(INVALID_PARAMS, `"ref" lacks ${type === 'ref/prompt' ? '"name"' : '"uri"'}`),
-      };
-    }
+    const reference = referenceOf(request);
+    if (reference.kind === 'invalid') return { kind: 'refuse', refusal: reference.refusal };
+    const { name } = reference;
     const ruled = this.#byRule(request, name);
     if (ruled !== undefined) return ruled;
-    if (type === 'ref/prompt') return this.#resolveName('prompts', name, context, stage);
-    const rank =
+    if (reference.kind === 'prompt') return this.#resolveName('prompts', name, context, stage);
+    // The text of a template first, then as a URI: claimed, then learnt.
+    const owner =
+      this.#byClaim('templates', name) ??
       this.ownership.owner('templates', name, context) ??
-      this.#byClaim('resources', name) ??
       this.ownership.owner('resources', name, context);
-    if (rank !== undefined) return { kind: 'single', rank };
-    if (this.#upstreams.length === 1) return { kind: 'single', rank: 0 };
-    if (stage === 'first') return { kind: 'learn', owned: ['templates', 'resources'] };
-    return { kind: 'refuse', refusal: notFound(name) };
+    return (
+      this.#owned(owner, ['templates', 'resources'], stage) ?? { kind: 'refuse', refusal: notFound(name) }
+    );
+  }
+
+  /**
+   * Steps 2 to 6, alike for everything that has one owner: the one that was found, or the only upstream there is, or
+   * list first. Undefined: nobody's.
+   */
+  #owned(owner: number | undefined, learns: readonly [Owned, ...Owned[]], stage: Stage): Plan | undefined {
+    if (owner !== undefined) return { kind: 'single', rank: owner };
+    const open = this.withoutClaims(learns[0]);
+    if (this.#upstreams.length === 1 && open.length === 1) return { kind: 'single', rank: 0 };
+    return stage === 'first' && open.length > 0 ? { kind: 'learn', owned: learns } : undefined;
   }
 
   #byRule(request: McpRequest, name: string | undefined): Plan | undefined {
@@ -151,34 +166,57 @@ export class Routing {
     return undefined;
   }
 
-  #ruledListed(kind: 'resources' | 'tools' | 'prompts', id: string): number | undefined {
-    const method = METHOD_OF[kind];
-    return this.#rules.find(
-      (rule) =>
-        rule.headers.length === 0 &&
-        (rule.method === undefined || rule.method === method) &&
-        (rule.name === undefined || rule.name.matches(id)),
-    )?.rank;
+  /** Where rules route it: where the first that looks at no header does, and those that come before it and do. */
+  #ruledListed(kind: Owned, id: string): { byHeaders: readonly number[]; always: number | undefined } {
+    const method = METHOD_OF[claimKind(kind)];
+    const byHeaders: number[] = [];
+    for (const rule of this.#rules) {
+      if (rule.method !== undefined && rule.method !== method) continue;
+      if (rule.name !== undefined && !rule.name.matches(id)) continue;
+      if (rule.headers.length === 0) return { byHeaders, always: rule.rank };
+      byHeaders.push(rule.rank);
+    }
+    return { byHeaders, always: undefined };
   }
 
-  #byClaim(kind: 'resources' | 'tools' | 'prompts', id: string): number | undefined {
-    const rank = this.#claims.findIndex((claims) => claims[kind].some((pattern) => pattern.matches(id)));
+  #byClaim(kind: Owned, id: string): number | undefined {
+    const rank = this.#claims.findIndex((claims) =>
+      claims[claimKind(kind)].some((pattern) => admitsId(pattern, id, kind)),
+    );
     return rank < 0 ? undefined : rank;
   }
 }
 
-/** Headers that say who somebody is, when they are forwarded. */
-const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key'] as const;
+type Reference =
+  | { readonly kind: 'resource' | 'prompt'; readonly name: string }
+  | { readonly kind: 'invalid'; readonly refusal: Refusal };
 
-/** Whether a credential of the caller would reach this upstream: it is not carried from door to door. */
-function takesAlong(upstream: UpstreamConfig, request: McpRequest): boolean {
-  const { headers } = request.head;
-  if (upstream.auth.type === 'forward' && headers.has('authorization')) return true;
-  return CREDENTIALS.some((name) => upstream.forwardHeaders.includes(name) && headers.has(name));
+/** What a completion is for. */
+function referenceOf({ params }: McpRequest): Reference {
+  const type = params && nestedStringParam(params, 'ref', 'type');
+  if (params === undefined || (type !== 'ref/resource' && type !== 'ref/prompt'))
+    return invalidReference('"ref" must be a ref/resource or a ref/prompt');
+  const member = type === 'ref/prompt' ? 'name' : 'uri';
+  const name = nestedStringParam(params, 'ref', member);
+  if (name === undefined) return invalidReference(`"ref" lacks "${member}"`);
+  return { kind: type === 'ref/prompt' ? 'prompt' : 'resource', name };
+}
+
+function invalidReference(message: string): Reference {
+  return { kind: 'invalid', refusal: refusal(INVALID_PARAMS, message) };
+}
+
+/**
+ * Whether a credential of the caller would reach this upstream: it is not carried from door to door. Any header that
+ * is forwarded counts, as it counts for who the caller is: which of them are secrets nobody says.
+ */
+function takesAlong({ auth, forwardHeaders }: UpstreamConfig, { head }: McpRequest): boolean {
+  if (auth.type === 'forward' && head.headers.has('authorization')) return true;
+  return forwardHeaders.some((name) => head.headers.has(name));
 }
 
 /** Templates are claimed as resources. */
-function claimKind(kind: Owned): 'resources' | 'tools' | 'prompts' {
+function claimKind(kind: Owned): Claimed {
   return kind === 'templates' ? 'resources' : kind;
 }
 

@@ -11,15 +11,20 @@ export interface Found {
 }
 
 /**
- * Finds the lowest rank among the templates of a tree that match the URI.
+ * Finds the lowest rank, of those below `below`, among the templates of a tree that match the URI.
  * *Bounded by:* `stepCountMax` at a time: whenever so many steps are used up, the higher half of the ranks that are
  * still in the race is given up, so that what an early upstream lists is not lost through a later one. When ranks
  * were given up and none of the others matches, nothing is found: *never* a later owner in the place of an earlier.
  */
-export function walk(tree: Tree, uri: string, stepCountMax: number): Found {
+export function walk(
+  tree: Tree,
+  uri: string,
+  stepCountMax: number,
+  below: number = Number.POSITIVE_INFINITY,
+): Found {
   const atoms = atomsOf(uri);
   if (atoms === undefined) return { rank: undefined, stepCount: 0 };
-  return new Walk(stepCountMax).run(tree.root, atoms);
+  return new Walk(stepCountMax, below - 1).run(tree.root, atoms);
 }
 
 /** Positions of all walks are told apart by one count, so that no mark in a tree has to be wiped. */
@@ -50,23 +55,33 @@ class Frontier {
     return this.nodeCount + this.edgeCount + this.threadCount === 0;
   }
 
-  /** The nodes that these places are at or lead to next. */
-  *ahead(): Generator<Node> {
-    yield* this.nodes.slice(0, this.nodeCount);
-    for (const { to } of this.edges.slice(0, this.edgeCount)) yield to;
-    for (const { to } of this.spans.slice(0, this.threadCount)) yield to;
+  /** The least and the greatest of the lowest ranks at or behind these places. */
+  ranks(): { least: number; most: number } {
+    let least = Number.POSITIVE_INFINITY;
+    let most = -1;
+    const see = (lowest: number | undefined): void => {
+      if (lowest === undefined) return;
+      if (lowest < least) least = lowest;
+      if (lowest > most) most = lowest;
+    };
+    for (let at = 0; at < this.nodeCount; at++) see(this.nodes[at]?.lowest);
+    for (let at = 0; at < this.edgeCount; at++) see(this.edges[at]?.to.lowest);
+    for (let at = 0; at < this.threadCount; at++) see(this.spans[at]?.to.lowest);
+    return { least, most };
   }
 }
 
 class Walk {
   readonly #stepCountMax: number;
   #stepCount = 0;
-  #ceiling = Number.POSITIVE_INFINITY;
+  /** Higher ranks are not in the race. */
+  #ceiling: number;
   #last = new Frontier();
   #next = new Frontier();
 
-  constructor(stepCountMax: number) {
+  constructor(stepCountMax: number, ceiling: number) {
     this.#stepCountMax = stepCountMax;
+    this.#ceiling = ceiling;
   }
 
   run(root: Node, { codes, kinds }: Atoms): Found {
@@ -91,12 +106,7 @@ class Walk {
   }
 
   #lowerCeiling(): void {
-    let least = Number.POSITIVE_INFINITY;
-    let most = -1;
-    for (const { lowest } of this.#next.ahead()) {
-      least = Math.min(least, lowest);
-      most = Math.max(most, lowest);
-    }
+    const { least, most } = this.#next.ranks();
     this.#ceiling = least < most ? Math.floor((least + most) / 2) : -1;
   }
 

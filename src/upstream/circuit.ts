@@ -1,5 +1,5 @@
 /**
- * The circuit breaker of one upstream: one that keeps failing is left alone for a while, then tried by one.
+ * The circuit breaker of one endpoint: one that keeps failing is left alone for a while, then tried by one.
  *
  * Without it every request to a hanging upstream costs its whole deadline (design, section 5: it "costs its
  * deadline once"). Counts consecutive failures, not a rate: an upstream that still answers some is not down.
@@ -43,6 +43,11 @@ export class Circuit {
   /** False while calls are turned away. */
   get available(): boolean {
     return this.#state === 'closed' || (this.#state === 'open' && this.#now() >= this.#openUntil);
+  }
+
+  /** True while nothing is wrong. */
+  get closed(): boolean {
+    return this.#state === 'closed';
   }
 
   /** Whole seconds, at least one, until the next probe. */

@@ -114,6 +114,8 @@ export class Exchange
 
   /** Starts the overall time anew. */
   extend(ms: number): void {
+    // A timer started for what has ended would keep the process alive.
+    if (this.#settled || this.#discarding) return;
     clearTimeout(this.#overall);
     this.#overall = this.#failAfter(ms);
   }

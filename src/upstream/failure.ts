@@ -8,7 +8,7 @@ type Kind = Failure['kind'];
 
 /** What follows from a failure's kind. */
 interface Traits {
-  /** May be sent once more, to the same endpoint, if the request is idempotent and no answer had begun. */
+  /** May be sent once more, also to the same endpoint, if the request is idempotent and no answer had begun. */
   readonly retry: 'unanswered' | 'never';
   /** Whether the upstream is less likely to answer the next request. */
   readonly circuit: 'failed' | 'timed_out' | 'answered' | 'ignored';
@@ -46,9 +46,20 @@ export type Stage =
   /** The first byte of an answer had come. */
   | 'answering';
 
-/** True when the failed request may be sent once more. */
-export function mayRetry(failure: Failure, stage: Stage, use: { readonly idempotent: boolean }): boolean {
-  return use.idempotent && stage !== 'answering' && TRAITS[failure.kind].retry === 'unanswered';
+/** Where a failed request may be sent again. */
+export type Again =
+  /** Once more, wherever: it may have been read, but not answered. */
+  | 'anywhere'
+  /** To another endpoint: this one has not seen a byte of it. */
+  | 'elsewhere'
+  | 'never';
+
+/** Whether a request that no answer had begun to may be sent again (R36). */
+export function againAfter({ kind }: Failure, stage: Stage, use: { readonly idempotent: boolean }): Again {
+  if (stage === 'unsent' && (kind === 'connect' || kind === 'timeout')) return 'elsewhere';
+  return use.idempotent && stage !== 'answering' && TRAITS[kind].retry === 'unanswered'
+    ? 'anywhere'
+    : 'never';
 }
 
 /** A failure on its way through an iterator: the body of a streamed answer ends with it. */

@@ -17,6 +17,8 @@ export interface Head {
   readonly retryAfter: string | undefined;
   /** `close`: only the end of the connection ends the body, so that a cut one looks whole. */
   readonly ends: 'framed' | 'close';
+  /** What the answer says of its length, before decoding. */
+  readonly lengthBytes: number | undefined;
 }
 
 const NO_CODINGS: readonly string[] = [];
@@ -28,18 +30,19 @@ export function readHead(status: number, raw: readonly Buffer[]): Head {
   let challenge: string | undefined;
   let retryAfter: string | undefined;
   let framed = false;
+  let length: string | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] as Buffer;
     // By length first: most headers are none of these.
     switch (name.length) {
       case 11:
-        if (is(name, 'retry-after')) retryAfter = text(raw[i + 1]);
+        if (is(name, 'retry-after')) retryAfter = pauseOf(text(raw[i + 1]));
         break;
       case 12:
         if (is(name, 'content-type')) contentType = text(raw[i + 1]);
         break;
       case 14:
-        framed ||= is(name, 'content-length');
+        if (is(name, 'content-length')) length = text(raw[i + 1]);
         break;
       case 16:
         if (is(name, 'www-authenticate')) challenge = joined(challenge, text(raw[i + 1]));
@@ -56,7 +59,8 @@ export function readHead(status: number, raw: readonly Buffer[]): Head {
     codings: encoding === '' ? NO_CODINGS : codingsOf(encoding),
     challenge,
     retryAfter,
-    ends: framed ? 'framed' : 'close',
+    ends: framed || length !== undefined ? 'framed' : 'close',
+    lengthBytes: length === undefined ? undefined : Number(length),
   };
 }
 
@@ -85,6 +89,13 @@ function codingsOf(encoding: string): string[] {
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== '' && coding !== 'identity');
+}
+
+/** Seconds or a date, as RFC 9110 has them: whatever else an upstream writes there is not for a client to read (R37). */
+const PAUSE = /^(?:\d{1,10}|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
+
+function pauseOf(value: string): string | undefined {
+  return PAUSE.test(value) ? value : undefined;
 }
 
 /** The seconds of a `Retry-After`; undefined for a date, which a client's own clock reads better. */

@@ -77,6 +77,11 @@ export class Lane {
     }
   }
 
+  /** Requests that run or wait. */
+  get underWay(): number {
+    return this.#running.size + this.#waiting.size;
+  }
+
   /** undici's own figures, and what waits here. */
   stats(): PoolStats {
     const { connected, free, pending, queued, running } = this.#pool.stats;
@@ -113,6 +118,9 @@ export function sumStats(all: readonly PoolStats[]): PoolStats {
 
 /** One address of an upstream. */
 export interface Endpoint {
+  readonly url: URL;
+  /** Requests that run or wait, listens aside. */
+  readonly underWay: number;
   readonly path: string;
   readonly reads: Lane;
   readonly streams: Lane;
@@ -135,6 +143,10 @@ export function openEndpoint(
   let listens: Lane | undefined;
   const open = (): Lane[] => (listens === undefined ? [reads, streams] : [reads, streams, listens]);
   return {
+    url,
+    get underWay() {
+      return reads.underWay + streams.underWay;
+    },
     path: url.pathname + url.search,
     reads,
     streams,

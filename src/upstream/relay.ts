@@ -25,6 +25,8 @@ export interface RelayOptions {
 const encoder = new TextEncoder();
 /** A half-sent event cannot be unsent; clients ignore one of a type they do not know. */
 const ABANDON = 'event: incomplete\n\n';
+const CR = 0x0d;
+const LF = Uint8Array.of(0x0a);
 
 /** *Never* throws: a broken upstream becomes an error event, in words of our own. */
 export async function* relaySse(body: StreamBody, options: RelayOptions): AsyncGenerator<Uint8Array> {
@@ -35,11 +37,14 @@ export async function* relaySse(body: StreamBody, options: RelayOptions): AsyncG
   try {
     for await (const chunk of body) {
       const out: Uint8Array[] = [];
+      let open = false;
       for (const event of framer.push(chunk)) {
         const verdict = watcher.watch(event);
         if (verdict !== 'drop') out.push(...event.raw);
+        open = verdict !== 'drop' && endsInCr(event);
         if (verdict === 'response') break;
       }
+      if (open) out.push(LF);
       if (out.length > 0) yield out.length === 1 ? (out[0] as Uint8Array) : joinBytes(out);
       if (!watcher.answered) continue;
       body.discard?.();
@@ -55,6 +60,15 @@ export async function* relaySse(body: StreamBody, options: RelayOptions): AsyncG
   const abandoned = framer.flowing ? (framer.midLine ? `\n${ABANDON}` : ABANDON) : '';
   const message = errorBody({ code: INTERNAL_ERROR, message: wordsFor(reason) }, idOf());
   yield encoder.encode(`${abandoned}event: message\ndata: ${message}\n\n`);
+}
+
+/**
+ * Whether a whole event ends in a CR that may be half of a CR LF. Parsers that wait for the other half (the official
+ * client's does) would keep the event to themselves until more comes, and behind the response nothing does. A LF too
+ * many is a blank line, which means nothing between events.
+ */
+function endsInCr({ part, raw }: SseEvent): boolean {
+  return (part === 'whole' || part === 'last') && raw.at(-1)?.at(-1) === CR;
 }
 
 /** Tells what each event is, also one that comes in parts. */

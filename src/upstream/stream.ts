@@ -5,39 +5,23 @@
  * it never just ends. *Never* rejects.
  */
 import { JsonWatch } from '../protocol/json-watch.ts';
-import { type Link, unusableHead } from './call.ts';
+import { type Attempt, type Link, type OnEnd, unusableHead } from './call.ts';
 import { decoded } from './decode.ts';
 import { Exchange } from './exchange.ts';
-import { failure, mayRetry, type Stage, traitsOf, UpstreamError } from './failure.ts';
+import { failure, traitsOf, UpstreamError } from './failure.ts';
 import { type Head, requestHeaders } from './head.ts';
-import type { Failure, StreamBody, StreamOutcome, StreamRequest } from './types.ts';
+import type { Endpoint } from './pool.ts';
+import type { StreamBody, StreamOutcome, StreamRequest } from './types.ts';
 
-/** Told when nothing is left of a call, with the failure that ended it, if one did. */
-export type OnEnd = (reason: Failure | undefined) => void;
-
-type Attempt =
-  | { readonly kind: 'head'; readonly head: Head; readonly exchange: Exchange }
-  | { readonly kind: 'failure'; readonly failure: Failure; readonly stage: Stage };
-
-/**
- * Sends; once more only what is idempotent and still in hand, and only where nothing had come back (R36).
- * A `tools/call` is never repeated, not even after a refused connection: the next would be refused as well.
- */
-export async function stream(link: Link, request: StreamRequest, onEnd: OnEnd): Promise<StreamOutcome> {
-  const use = { idempotent: request.idempotent && request.body instanceof Uint8Array };
-  let sent = await attempt(link, request, onEnd);
-  if (sent.kind === 'failure' && mayRetry(sent.failure, sent.stage, use) && !request.signal.aborted) {
-    link.retrying();
-    sent = await attempt(link, request, onEnd);
-  }
-  if (sent.kind === 'head') return answer(link, sent.head, sent.exchange);
-  onEnd(sent.failure);
-  return { kind: 'failure', failure: sent.failure };
-}
-
-async function attempt(link: Link, request: StreamRequest, onEnd: OnEnd): Promise<Attempt> {
+/** Sends once. @param onEnd told when nothing is left of an answer that had a head. */
+export async function streamOnce(
+  link: Link,
+  endpoint: Endpoint,
+  request: StreamRequest,
+  onEnd: OnEnd,
+): Promise<Attempt<StreamOutcome>> {
   const exchange = new Exchange({
-    path: link.endpoint.path,
+    path: endpoint.path,
     headers: requestHeaders(request),
     body: request.body,
     signal: request.signal,
@@ -49,11 +33,12 @@ async function attempt(link: Link, request: StreamRequest, onEnd: OnEnd): Promis
       if (head !== undefined) onEnd(cause);
     },
   });
-  const opening = await exchange.open(link.endpoint.streams);
-  return opening.kind === 'head' ? { ...opening, exchange } : opening;
+  const opening = await exchange.open(endpoint.streams);
+  if (opening.kind === 'failure') return { ...opening, kind: 'unopened' };
+  return { kind: 'opened', outcome: await answer(link, opening.head, exchange) };
 }
 
-function answer(link: Link, head: Head, exchange: Exchange): StreamOutcome {
+async function answer(link: Link, head: Head, exchange: Exchange): Promise<StreamOutcome> {
   const unusable = unusableHead(head);
   if (unusable !== undefined) {
     exchange.discard();
@@ -67,7 +52,48 @@ function answer(link: Link, head: Head, exchange: Exchange): StreamOutcome {
   }
   exchange.idleAfter(link.timeouts.streamIdleMs);
   const { status, media, challenge, retryAfter } = head;
-  return { kind: 'response', status, media, body, challenge, retryAfter };
+  const response = { kind: 'response', status, media, body, challenge, retryAfter } as const;
+  return media === 'json' && status < 300 ? begun(response) : response;
+}
+
+/**
+ * Waits for the first bytes of a JSON answer. Nothing has gone to the client before them, so what fails until then
+ * is still a failure with a name, and only what fails later is a broken body (R37).
+ */
+async function begun(response: Extract<StreamOutcome, { kind: 'response' }>): Promise<StreamOutcome> {
+  const { body } = response;
+  const iterator = body[Symbol.asyncIterator]();
+  try {
+    const first = await iterator.next();
+    if (first.done) {
+      const reason = failure('broken', 'http_response_incomplete', 'an answer of no bytes');
+      return { kind: 'failure', failure: reason };
+    }
+    return { ...response, body: resumed(first, iterator, body) };
+  } catch (error) {
+    if (error instanceof UpstreamError) return { kind: 'failure', failure: error.failure };
+    throw error;
+  }
+}
+
+/** A body whose first step was taken. */
+function resumed(
+  first: IteratorResult<Uint8Array>,
+  iterator: AsyncIterator<Uint8Array>,
+  body: StreamBody,
+): StreamBody {
+  let taken: IteratorResult<Uint8Array> | undefined = first;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: () => {
+        const step = taken;
+        taken = undefined;
+        return step === undefined ? iterator.next() : Promise.resolve(step);
+      },
+      return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+    }),
+    discard: () => body.discard?.(),
+  };
 }
 
 function bodyOf(head: Head, exchange: Exchange): StreamBody | undefined {

@@ -19,8 +19,10 @@ export interface ReadRequest {
    * Without it the `response` timeout holds, and each notification starts it anew, up to `call`.
    */
   readonly deadlineMs?: number;
-  /** Bound on the decoded answer. Beyond it: failure `too_large`. */
+  /** Bound on what is collected of the decoded answer. */
   readonly maxBytes: number;
+  /** Larger: a result is handed on as it comes, if this member of it is an array; absent: failure `too_large`. */
+  readonly flow?: { readonly array: string };
   /** Each notification of an SSE answer, as the bytes of its JSON. Server requests are not handed on. */
   readonly onNotification?: (message: Uint8Array) => void;
 }
@@ -55,6 +57,8 @@ export type ReadOutcome =
       /** Monotonic milliseconds at which the response was whole. */
       readonly receivedAt: number;
     }
+  /** A result too large to be held, on its way. Whoever takes it reads it or aborts it. */
+  | { readonly kind: 'large'; readonly tail: FlowingTail }
   /** An HTTP refusal without a JSON-RPC answer: 4xx, and 501, which says the same of a method. */
   | {
       readonly kind: 'refused';
@@ -98,6 +102,15 @@ export interface StreamBody extends AsyncIterable<Uint8Array> {
   discard?(): void;
 }
 
+/**
+ * What a `ResultTail` holds, as it comes: whole only when it ends without an exception (`UpstreamError`). Its head
+ * may say `complete`, and no time to live: what the upstream said of that may have come behind the contents.
+ */
+export interface FlowingTail extends StreamBody {
+  /** Stops the upstream; whoever reads gets an exception. Harmless when it has ended. */
+  abort(): void;
+}
+
 /** For `headgate_upstream_attempts_total`. */
 export type AttemptOutcome =
   | 'ok'
@@ -113,7 +126,7 @@ export type AttemptOutcome =
 /** What the room reports; metrics implement it. */
 export interface UpstreamObserver {
   attempt(upstream: string, outcome: AttemptOutcome): void;
-  retry(upstream: string, reason: 'reset'): void;
+  retry(upstream: string, reason: 'connect' | 'reset'): void;
   upstreamUp(upstream: string, state: 'up' | 'down'): void;
   circuitOpen(upstream: string, state: 'open' | 'closed'): void;
   /** A whole call, retries included. `errorType`: empty, a JSON-RPC code of the protocol, or a word. */

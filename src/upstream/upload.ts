@@ -9,6 +9,7 @@ type Step = IteratorResult<Uint8Array, undefined>;
 export class Upload implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array> {
   readonly #source: AsyncIterator<Uint8Array>;
   #reject: ((error: Error) => void) | undefined;
+  #started = false;
   #stopped = false;
   /** True when the client's side broke off: nobody can blame the upstream then. */
   broken = false;
@@ -24,6 +25,7 @@ export class Upload implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Arr
   next(): Promise<Step> {
     // An end would make a cut body look whole: an upload that is stopped fails.
     if (this.#stopped) return Promise.reject(new Error('the upload was stopped'));
+    this.#started = true;
     return new Promise((resolve, reject) => {
       this.#reject = reject;
       this.#source.next().then(resolve, (error: unknown) => {
@@ -38,11 +40,14 @@ export class Upload implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Arr
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Ends the upload, also one that waits for the client; the source is told with `return`. */
+  /**
+   * Ends the upload, also one that waits for the client; the source is told with `return`. One that was not begun
+   * stays whole: it can go to another endpoint.
+   */
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#reject?.(new Error('the upload was stopped'));
-    this.#source.return?.()?.catch(() => {});
+    if (this.#started) this.#source.return?.()?.catch(() => {});
   }
 }

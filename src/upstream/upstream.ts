@@ -1,16 +1,29 @@
-/** One upstream: its pools, its circuit, and the calls between them. */
+/** One upstream: its endpoints, their circuits, and the calls between them. */
+import { displayUrl } from '../config/display.ts';
 import type { UpstreamConfig } from '../config/types.ts';
-import { type Link, read } from './call.ts';
-import { Circuit, type Pass, type Verdict } from './circuit.ts';
-import { failure, traitsOf } from './failure.ts';
-import { type Endpoint, openEndpoint, sumStats } from './pool.ts';
-import { stream } from './stream.ts';
-import type { Failure, ReadOutcome, ReadRequest, Upstream, UpstreamObserver } from './types.ts';
+import { Balance, type Turn } from './balance.ts';
+import { type Attempt, type Link, readOnce } from './call.ts';
+import type { Verdict } from './circuit.ts';
+import { CANCELLED, failure, traitsOf } from './failure.ts';
+import { HELD_READS_BYTES, HeldBytes } from './held.ts';
+import { openEndpoint, sumStats } from './pool.ts';
+import { streamOnce } from './stream.ts';
+import { inTurns } from './turns.ts';
+import type {
+  Failure,
+  ReadOutcome,
+  ReadRequest,
+  StreamOutcome,
+  Upstream,
+  UpstreamObserver,
+} from './types.ts';
 
 export interface UpstreamDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly observer: UpstreamObserver;
+  /** Shared by all upstreams of a gateway; default: this one's own, of {@link HELD_READS_BYTES}. */
+  readonly held?: HeldBytes;
   /** Changes of state that an operator wants to read. *Never* holds credentials. */
   readonly log?: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
@@ -23,7 +36,7 @@ const LABEL_CODES: ReadonlySet<number> = new Set([
 /** Opens an upstream; nothing is connected before the first call. */
 export function createUpstream(config: UpstreamConfig, deps: UpstreamDeps): Upstream {
   const { name, timeouts, connections } = config;
-  const { now, observer, log } = deps;
+  const { now, observer, log, held = new HeldBytes(HELD_READS_BYTES) } = deps;
   const endpoints = config.endpoints.map((url) =>
     openEndpoint(url, { connections, connectMs: timeouts.connectMs }),
   );
@@ -36,80 +49,120 @@ export function createUpstream(config: UpstreamConfig, deps: UpstreamDeps): Upst
     state = next;
     observer.upstreamUp(name, next);
   };
-  const circuit = new Circuit(now, (change) => {
-    observer.circuitOpen(name, change);
-    if (change === 'open') {
-      become('down');
-      log?.('warn', 'upstream left alone for a while', {
-        upstream: name,
-        reason: lastFailure?.kind,
-        detail: lastFailure?.detail,
-      });
-    } else {
-      log?.('info', 'upstream answers again', { upstream: name });
-    }
+  const balance = new Balance({
+    endpoints,
+    now,
+    onEndpoint: (endpoint, change) => {
+      const which = { upstream: name, ...(endpoints.length > 1 && { endpoint: displayUrl(endpoint.url) }) };
+      if (change === 'closed') log?.('info', 'upstream answers again', which);
+      else {
+        const { kind: reason, detail } = lastFailure ?? CANCELLED;
+        log?.('warn', 'upstream left alone for a while', { ...which, reason, detail });
+      }
+    },
+    onChange: (change) => {
+      observer.circuitOpen(name, change);
+      if (change === 'open') become('down');
+    },
   });
 
   const link: Link = {
-    endpoint: endpoints[0] as Endpoint,
+    held,
     timeouts,
     now,
     nextId: () => `"hg-${(++lastId).toString(36)}"`,
     attempted: (outcome) => {
       if (outcome !== undefined) observer.attempt(name, outcome);
     },
-    retrying: () => observer.retry(name, 'reset'),
   };
 
-  const turnedAway = (): { readonly kind: 'failure'; readonly failure: Failure } => {
+  const turnedAway = (): Failed => {
     observer.attempt(name, 'circuit_open');
-    const rest = { retryAfterSeconds: circuit.retryAfterSeconds };
+    const rest = { retryAfterSeconds: balance.retryAfterSeconds };
     return {
       kind: 'failure',
       failure: failure('circuit_open', 'destination_unavailable', 'the circuit is open', rest),
     };
   };
 
-  const settle = (pass: Pass, reason: Failure | undefined, startedAt: number, onTimeout: Verdict): void => {
+  const settle = (turn: Turn, reason: Failure | undefined, startedAt: number, onTimeout: Verdict): void => {
     lastFailure = reason ?? lastFailure;
     const verdict = reason === undefined ? 'answered' : traitsOf(reason.kind).circuit;
-    circuit.settle(pass, verdict === 'timed_out' ? onTimeout : verdict, startedAt);
+    turn.settle(verdict === 'timed_out' ? onTimeout : verdict, startedAt);
     if (verdict === 'answered') become('up');
-    else if (reason?.kind === 'connect') become('down');
   };
 
   const operation = (method: string, errorType: string, startedAt: number): void =>
     observer.upstreamOperation(name, method, errorType, (now() - startedAt) / 1000);
 
+  /** What the last of all attempts came to. */
+  const concluded = <Outcome extends ReadOutcome | StreamOutcome>(
+    attempt: Attempt<Outcome>,
+  ): Outcome | Failed => {
+    if (attempt.kind === 'opened') return attempt.outcome;
+    // Every endpoint that may be asked has refused the connection.
+    if (attempt.failure.kind === 'connect') become('down');
+    return { kind: 'failure', failure: attempt.failure };
+  };
+  const retrying = (reason: 'connect' | 'reset'): void => observer.retry(name, reason);
+
   return {
     name,
     async read(request) {
-      const startedAt = now();
-      const pass = circuit.enter();
-      if (pass === 'open') return turnedAway();
-      const outcome = await read(link, request);
-      const reason = outcome.kind === 'failure' ? outcome.failure : undefined;
-      settle(pass, reason, startedAt, timeoutVerdict(request, timeouts.responseMs, now() - startedAt));
-      operation(request.method, errorTypeOf(outcome), startedAt);
+      const begunAt = now();
+      const ended = (reason: Failure | undefined): void =>
+        operation(request.method, reason === undefined ? '' : traitsOf(reason.kind).errorType, begunAt);
+      const last = await inTurns<ReadOutcome>(balance, now, {
+        use: 'read',
+        idempotent: request.idempotent,
+        signal: request.signal,
+        once: ({ endpoint, limitMs }) =>
+          readOnce(link, endpoint, request, { startedAt: begunAt, limitMs }, ended),
+        settle: (turn, attempt, startedAt) =>
+          settle(
+            turn,
+            failureIn(attempt),
+            startedAt,
+            timeoutVerdict(request, timeouts.responseMs, now() - startedAt),
+          ),
+        retrying,
+      });
+      if (last === undefined) return turnedAway();
+      const outcome = concluded(last);
+      if (outcome.kind !== 'large') operation(request.method, errorTypeOf(outcome), begunAt);
       return outcome;
     },
     async stream(request) {
-      const startedAt = now();
-      const pass = circuit.enter();
-      if (pass === 'open') return turnedAway();
-      const outcome = await stream(link, request, (reason) =>
-        operation(request.method, reason === undefined ? '' : traitsOf(reason.kind).errorType, startedAt),
-      );
-      // A tool may be slow all by itself: its timeout weighs no more than any other failure.
-      settle(pass, outcome.kind === 'failure' ? outcome.failure : undefined, startedAt, 'failed');
-      return outcome;
+      const begunAt = now();
+      const ended = (reason: Failure | undefined): void =>
+        operation(request.method, reason === undefined ? '' : traitsOf(reason.kind).errorType, begunAt);
+      const last = await inTurns<StreamOutcome>(balance, now, {
+        use: 'stream',
+        // What flows up cannot be sent twice.
+        idempotent: request.idempotent && request.body instanceof Uint8Array,
+        signal: request.signal,
+        once: ({ endpoint }) => streamOnce(link, endpoint, request, ended),
+        // A tool may be slow all by itself: its timeout weighs no more than any other failure.
+        settle: (turn, attempt, startedAt) => settle(turn, failureIn(attempt), startedAt, 'failed'),
+        retrying,
+      });
+      if (last === undefined) return turnedAway();
+      if (last.kind === 'unopened') ended(last.failure);
+      return concluded(last);
     },
     stats: () => sumStats(endpoints.map((endpoint) => endpoint.stats())),
-    available: () => circuit.available,
+    available: () => balance.available,
     close: async () => {
       await Promise.all(endpoints.map((endpoint) => endpoint.close()));
     },
   };
+}
+
+type Failed = { readonly kind: 'failure'; readonly failure: Failure };
+
+function failureIn(attempt: Attempt<ReadOutcome | StreamOutcome>): Failure | undefined {
+  if (attempt.kind === 'unopened') return attempt.failure;
+  return attempt.outcome.kind === 'failure' ? attempt.outcome.failure : undefined;
 }
 
 /** A list's first page waits 5 s; a probe of 2 s proves nothing, since servers take that long to start. */
@@ -120,7 +173,7 @@ function timeoutVerdict({ deadlineMs }: ReadRequest, responseMs: number, waitedM
   return deadlineMs !== undefined && deadlineMs < responseMs && waitedMs >= HANGING_MS ? 'hung' : 'timed_out';
 }
 
-function errorTypeOf(outcome: ReadOutcome): string {
+function errorTypeOf(outcome: Exclude<ReadOutcome, { kind: 'large' }>): string {
   switch (outcome.kind) {
     case 'answer':
       if (outcome.answer.kind === 'result') return '';

@@ -139,6 +139,19 @@ export function createRig(memory: Partial<MemoryOptions> = {}) {
   return { clock, recorder, store, cache, asked, request, load, complete, privately, ask, nth, fill };
 }
 
+/** No answer from upstream. */
+export const failed = (stale: 'allowed' | 'never' = 'allowed'): Loaded<string> => ({
+  kind: 'failed',
+  value: '502',
+  stale,
+});
+/** An answer that may not be kept. */
+export const uncacheable = (share: 'leader' | 'context', value = 'error'): Loaded<string> => ({
+  kind: 'uncacheable',
+  value,
+  share,
+});
+
 /** `own:text hit ttl=…`: an answer in one line, for comparison. */
 export function said(answer: Cached<string>): string {
   const { outcome } = answer;

@@ -3,6 +3,7 @@
 import type { Member } from '../../src/aggregate/ask.ts';
 import { createCursorCodec, routeDigest } from '../../src/aggregate/cursor.ts';
 import { Discovery } from '../../src/aggregate/discover.ts';
+import { Learner } from '../../src/aggregate/learn.ts';
 import { type ListDeps, Lists, type RemainderPage } from '../../src/aggregate/list.ts';
 import { createIdentify } from '../../src/auth/caller.ts';
 import { createMemoryStore } from '../../src/cache/memory.ts';
@@ -180,6 +181,7 @@ export function fleet({
   const said = new Set<string>();
   const deps = {
     cache,
+    maxEntryBytes: 8 << 20,
     now,
     wallClock: () => 1_700_000_000_000 + time,
     logOnce: (key: string, _level: string, _fields: unknown, message: string) => {
@@ -208,6 +210,7 @@ export function fleet({
     dropped: (upstream, reason) => dropped.push([upstream, reason]),
   };
   const lists = new Lists(listDeps);
+  const learner = new Learner(listDeps);
   const identify = createIdentify(
     {
       upstreams: new Map(configs.map((config) => [config.name, config])),
@@ -219,7 +222,7 @@ export function fleet({
   const handle = createPipeline({
     ...deps,
     version: '0',
-    routes: new Map([['/mcp', { config: route, members, routing, lists, discovery, identify }]]),
+    routes: new Map([['/mcp', { config: route, members, routing, lists, learner, discovery, identify }]]),
   });
   return {
     handle,

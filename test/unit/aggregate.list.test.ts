@@ -410,7 +410,7 @@ test('R19: names and order are those of the configuration, whoever is up', async
 
 test('R20: fields unknown to the gateway survive in items, results and _meta, byte for byte', async () => {
   const item =
-    '{"uri":"a://0","name":"n","size":1e400,"x":{"a":-0,"a":123456789012345678901234567890,"s":"\\ud800\\u0041"}}';
+    '{"uri":"a://0","name":"n","size":1e2,"x":{"a":-0,"b":1e400,"a":123456789012345678901234567890,"s":"\\ud800\\u0041"}}';
   const text = `{"jsonrpc":"2.0","id":1,"result":{"resources":[ ${item} ],"acme":{"k":1.0},"_meta":{"acme/x":1e2},"ttlMs":5000,"cacheScope":"public"}}`;
   const f = fleet({
     upstreams: [

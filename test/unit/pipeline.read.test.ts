@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { catalogue, fleet, resources, type Script, type Scripted } from '../support/scripted.ts';
+import { catalogue, type Fleet, fleet, resources, type Script, type Scripted } from '../support/scripted.ts';
 
 const read = (uri: string) => ({ uri });
 const reads = (asked: readonly string[]): string[] => asked.filter((one) => one.startsWith('resources/read'));
@@ -807,4 +807,33 @@ test('an upstream of an older revision offers nothing through the gateway, and i
   assert.deepEqual(Object.keys((await f.ask('server/discover')).result.capabilities), ['resources', 'tools']);
   const page = await f.ask('resources/list');
   assert.equal(page.result._meta['dev.headgate/incomplete'], undefined);
+});
+
+test('4.6 a list without an end does not hold up unknown names for ever, nor a broken one pass for known', async () => {
+  const f: Fleet = two(
+    (method, params, request) => {
+      if (method !== 'tools/list') return catalogue({})(method, params, request);
+      f.tick(1_000);
+      return { result: { tools: [], nextCursor: `${Number(params.cursor ?? 0) + 1}`, ttlMs: 0 } };
+    },
+    catalogue({ tools: ['b'] }),
+  );
+  const asked = () => f.upstreams[0]?.asked.filter((one) => one.startsWith('tools/list')).length;
+  // What lies behind is unknown: nobody can be told that there is no such tool.
+  assert.equal((await f.ask('tools/call', { name: 'unknown' })).status, 502);
+  const before = asked();
+  assert.equal((await f.ask('tools/call', { name: 'unknown' })).status, 502);
+  assert.equal(asked(), before);
+  assert.ok(f.logged.some((line) => line.includes('not walked to its end')));
+
+  const broken = two(
+    (method, params, request) =>
+      method !== 'tools/list'
+        ? catalogue({})(method, params, request)
+        : params.cursor === undefined
+          ? { result: { tools: [], nextCursor: 'x', ttlMs: 0 } }
+          : { failure: 'http_5xx' },
+    catalogue({ tools: ['b'] }),
+  );
+  assert.equal((await broken.ask('tools/call', { name: 'unknown' })).status, 502);
 });

@@ -245,6 +245,32 @@ test('bodies of calls flow; bodies of cacheable and removed methods are read', (
   assert.equal(bodyPlan(readHead([])), 'read');
 });
 
+test('R11: a notification is read whatever its size: it is answered here, and goes to no upstream', () => {
+  const head = mirrored('notifications/x');
+  assert.equal(bodyPlan(readHead(rawHeaders(head))), 'read');
+  const params = { pad: 'x'.repeat(70_000) };
+  assert.equal(sort(head, { jsonrpc: '2.0', method: 'notifications/x', params }).kind, 'notification');
+});
+
+for (const [what, ref] of [
+  ['a member that differs by case alone', '{"type":"ref/resource","uri":"a://1","URI":"b://2"}'],
+  ['a member that comes twice', '{"type":"ref/prompt","name":"a","name":"b"}'],
+  ['a second type', '{"type":"ref/prompt","name":"a","uri":"b://1","Type":"ref/resource"}'],
+] as const) {
+  test(`R6: a completion whose ref has ${what} is refused`, () => {
+    const body = JSON.stringify(rpc('completion/complete', { argument: { name: 'x', value: '' } }));
+    const text = body.replace('"argument"', `"ref":${ref},"argument"`);
+    refusedWith(sort(mirrored('completion/complete'), text), -32602, '7', 200);
+  });
+}
+
+test('R20: a ref may have members that the gateway does not know, and of other methods any', () => {
+  const ref = { type: 'ref/prompt', name: 'p', title: 'P' };
+  assert.equal(sort(mirrored('completion/complete'), rpc('completion/complete', { ref })).kind, 'request');
+  const text = JSON.stringify(rpc('acme/x')).replace('"_meta"', '"ref":{"uri":1,"URI":2},"_meta"');
+  assert.equal(sort(mirrored('acme/x'), text).kind, 'request');
+});
+
 test('R6: no bytes whatever make the classifier throw', () => {
   const seed = new TextEncoder().encode(JSON.stringify(read()));
   const mutated = fc.tuple(fc.nat(seed.length - 1), fc.uint8Array({ maxLength: 4 })).map(([at, bytes]) => {

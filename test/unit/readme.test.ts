@@ -6,18 +6,12 @@ import { describe, test } from 'node:test';
 import { MAX_CURSOR_LENGTH, MAX_UPSTREAM_CURSOR_LENGTH } from '../../src/aggregate/cursor.ts';
 import { DISCOVER_WAIT_MS } from '../../src/aggregate/discover.ts';
 import { MAX_ITEM_BYTES } from '../../src/aggregate/item.ts';
-import {
-  FILL_MS,
-  FIRST_PAGES_AT_ONCE,
-  FIRST_PAGES_MS,
-  MAX_WALK_PAGES,
-  MERGED_PAGE_BYTES,
-  type Merged,
-} from '../../src/aggregate/list.ts';
+import { FILL_MS, FIRST_PAGES_AT_ONCE, FIRST_PAGES_MS, type Merged } from '../../src/aggregate/list.ts';
 import { MAX_PAGE_ITEMS } from '../../src/aggregate/page.ts';
-import { MAX_PAGE_BYTES } from '../../src/aggregate/parts.ts';
-import { MAX_READ_BYTES } from '../../src/aggregate/read.ts';
+import { MAX_PAGE_BYTES, MAX_WALK_PAGES } from '../../src/aggregate/parts.ts';
+import { MAX_HELD_READ_BYTES } from '../../src/aggregate/read.ts';
 import { cacheHeaders, METHOD_HEADERS, mergedReply } from '../../src/aggregate/reply.ts';
+import { MERGED_PAGE_BYTES } from '../../src/aggregate/walk.ts';
 import { PATIENCE_MS } from '../../src/cache/inflight.ts';
 import type { Stored } from '../../src/cache/keep.ts';
 import { REMAINDER_LIVES_MS, REMAINDERS_BYTES } from '../../src/cache/remainders.ts';
@@ -26,6 +20,7 @@ import { COMMANDS, readCommandLine } from '../../src/cli/args.ts';
 import { TEN_LINE_EXAMPLE } from '../../src/config/example.ts';
 import { REFERENCE_END, REFERENCE_START } from '../../src/config/reference.ts';
 import { formatDuration, formatSize } from '../../src/config/units.ts';
+import { MAX_UNDER_WAY, WINDOW_MS } from '../../src/edge/shedding.ts';
 import { KEEP_ALIVE_MS } from '../../src/edge/stream.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { MAX_ID_LENGTH } from '../../src/protocol/classify.ts';
@@ -35,6 +30,7 @@ import { LIST_METHODS, type ListShape } from '../../src/protocol/methods.ts';
 import { CONTEXT_LIMIT, CONTEXTS, CONTEXTS_LIMIT, SHARED_LIMIT } from '../../src/routing/ownership.ts';
 import { TEMPLATE_EXPRESSION_COUNT_MAX, TEMPLATE_LENGTH_MAX } from '../../src/routing/template.ts';
 import { INDEX_TEMPLATE_COUNT_MAX } from '../../src/routing/template-index.ts';
+import { HELD_READS_BYTES } from '../../src/upstream/held.ts';
 import { configOf, loadText } from '../support/config.ts';
 
 const ROOT = process.cwd();
@@ -150,12 +146,19 @@ test('the bounds in the README are those of the code', () => {
     ['pause in a body', formatDuration(limits.bodyIdleMs)],
     ['JSON-RPC id', formatSize(MAX_ID_LENGTH)],
     ['nesting of JSON', `${MAX_JSON_DEPTH}levels`],
+    ['requests under way, listens aside', count(MAX_UNDER_WAY)],
+    ['event loop that is late', formatDuration(WINDOW_MS)],
     ['connecting to an upstream', formatDuration(timeouts.connectMs)],
     ['answer to a read or a list', formatDuration(timeouts.responseMs)],
     ['a streamed call, all of it', formatDuration(timeouts.callMs)],
     ['silence in a streamed answer', formatDuration(timeouts.streamIdleMs)],
     ['connections to an upstream', `${connections}forreads,${connections}forcalls`],
-    ['answer to a read', formatSize(MAX_READ_BYTES)],
+    [
+      'answer to a read that is held',
+      formatSize(cache.memory.maxEntryBytes),
+      formatSize(MAX_HELD_READ_BYTES),
+    ],
+    ['answers to reads that are still coming, held together', formatSize(HELD_READS_BYTES)],
     ["page of an upstream's list", formatSize(MAX_PAGE_BYTES), `${count(MAX_PAGE_ITEMS)}items`],
     ['item of a list', formatSize(MAX_ITEM_BYTES)],
     ['merged page', `${routes[0]?.pageSize}items`, formatSize(MERGED_PAGE_BYTES), formatDuration(FILL_MS)],

@@ -6,6 +6,7 @@ import {
   INDEX_TEMPLATE_COUNT_MAX,
   INDEX_TEXT_LENGTH_MEAN,
   LOOKUP_STEP_COUNT_MAX,
+  LOOKUP_STEPS_PER_CHARACTER,
   TemplateIndex,
 } from '../../src/routing/template-index.ts';
 
@@ -163,6 +164,38 @@ describe('learning again', () => {
 });
 
 describe('bounds', () => {
+  test('one owner’s templates take no room of another’s', () => {
+    const index = new TemplateIndex(1);
+    assert.deepEqual(
+      [1, 1, 0].map((rank, at) => index.add(compiled(`res://${at}/{x}`), rank)),
+      [true, false, true],
+    );
+    assert.equal(index.lookup('res://2/1'), 0);
+  });
+
+  test('only owners below a rank are looked at, and the others cost nothing', () => {
+    const index = indexOf({ 1: ['res://a/{x}'], 2: ['res://a/{+x}'] });
+    assert.deepEqual(
+      [undefined, 3, 2, 1].map((below) => index.lookup('res://a/1', below)),
+      [1, 1, 1, undefined],
+    );
+    assert.equal(index.lookup('res://a/1/2', 2), undefined);
+    assert.equal(index.lookupSteps('res://a/1', 1), 0);
+  });
+
+  test('look-ups for one page find nothing more when their steps are used up', () => {
+    const index = indexOf({ 0: ['res://a/{x}'] });
+    const budget = { stepsLeft: 1 };
+    assert.equal(index.lookup('res://a/1', 1, budget), 0);
+    assert.ok(budget.stepsLeft <= 0);
+    assert.equal(index.lookup('res://a/1', 1, budget), undefined);
+  });
+
+  test('a long URI has the steps that its length takes', () => {
+    const index = indexOf({ 0: ['res://a/{x}/{y}{?z}'] });
+    assert.equal(index.lookup(`res://a/${'b'.repeat(50_000)}/c`), 0);
+  });
+
   test('the index takes its greatest number of templates and not one more', () => {
     const index = new TemplateIndex(2);
     assert.equal(index.add(compiled('res://a/{x}'), 0), true);
@@ -200,12 +233,13 @@ describe('bounds', () => {
 
   const hostile = (last: string) => series((at) => `res://{+x}a{?q${at}}{+y}${last}`, 500);
   const long = `res://p/${'ab'.repeat(2_000)}`;
+  const stepCountMax = LOOKUP_STEP_COUNT_MAX + LOOKUP_STEPS_PER_CHARACTER * long.length;
 
   test('templates that cost a look-up too much do not take an earlier owner its match', () => {
     const index = indexOf({ 0: ['res://p/{x}'], 6: hostile('c'), 7: hostile('d') });
     assert.equal(index.lookup(long), 0);
     const stepCount = index.lookupSteps(long);
-    assert.ok(stepCount > LOOKUP_STEP_COUNT_MAX && stepCount < 5 * LOOKUP_STEP_COUNT_MAX, `${stepCount}`);
+    assert.ok(stepCount > stepCountMax && stepCount < 5 * stepCountMax, `${stepCount}`);
   });
 
   test('when an owner was given up, no later one is found in its place', () => {
@@ -217,6 +251,6 @@ describe('bounds', () => {
   test('when every owner left is too costly, the look-up ends', () => {
     const index = indexOf({ 0: hostile('c'), 1: hostile('d') });
     assert.equal(index.lookup(long), undefined);
-    assert.ok(index.lookupSteps(long) < 4 * LOOKUP_STEP_COUNT_MAX);
+    assert.ok(index.lookupSteps(long) < 4 * stepCountMax);
   });
 });

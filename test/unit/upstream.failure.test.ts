@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:net';
 import { after, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
-import { failureOf, mayRetry, type Stage, traitsOf, UpstreamError } from '../../src/upstream/failure.ts';
+import { againAfter, failureOf, type Stage, traitsOf, UpstreamError } from '../../src/upstream/failure.ts';
 import type { Failure, ReadOutcome } from '../../src/upstream/types.ts';
 import { startFaultServer } from '../support/fault-server.ts';
 import { selfSigned } from '../support/self-signed.ts';
@@ -78,8 +78,11 @@ test('R36: only a reset is retried, only before an answer, only what is idempote
   for (const kind of kinds) {
     const failure: Failure = { kind, proxyError: '', detail: '' };
     for (const stage of ['unsent', 'sent', 'answering'] as const) {
-      assert.equal(mayRetry(failure, stage, { idempotent: true }), kind === 'reset' && stage !== 'answering');
-      assert.equal(mayRetry(failure, stage, { idempotent: false }), false);
+      const untouched = stage === 'unsent' && (kind === 'connect' || kind === 'timeout');
+      const unanswered = kind === 'reset' && stage !== 'answering';
+      const elsewhere = untouched ? 'elsewhere' : 'never';
+      assert.equal(againAfter(failure, stage, { idempotent: true }), unanswered ? 'anywhere' : elsewhere);
+      assert.equal(againAfter(failure, stage, { idempotent: false }), elsewhere);
     }
   }
 });

@@ -51,6 +51,7 @@ const read = (
 /** The result's members, as text, or why there are none. */
 function shown(outcome: ReadOutcome): string {
   if (outcome.kind === 'refused') return `refused ${outcome.status}`;
+  if (outcome.kind === 'large') return 'large';
   if (outcome.kind === 'failure') return `${outcome.failure.kind} ${outcome.failure.proxyError}`;
   const { answer } = outcome;
   return answer.kind === 'error' ? `error ${answer.code}` : new TextDecoder().decode(answer.result.tail);

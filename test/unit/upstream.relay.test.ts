@@ -260,3 +260,22 @@ test('R37: a cut on the wire reaches the client as an error within a moment', as
   assert.equal(relayed, event(PROGRESS) + brokenFrame('42'));
   await docs.upstream.close();
 });
+
+for (const [what, chunks] of [
+  ['CR alone', [`data:${resultText('42')}\r\r`]],
+  ['a CR LF that is split', [`data:${resultText('42')}\r\n\r`, '\n']],
+] as const) {
+  test(`R32: a response whose last line ends in ${what} is dispatched by a client that waits for a LF`, async () => {
+    const stream = await textOf(relaySse(body(chunks), { id: '42' }));
+    assert.deepEqual(read(stream), [JSON.parse(resultText('42'))]);
+  });
+}
+
+test('R32: events that end in CR alone reach a client that waits for a LF one by one', async () => {
+  const relayed = relaySse(body([`data:${PROGRESS}\r\r`, `data:${resultText('42')}\r\n\r`, '\n']), {
+    id: '42',
+  });
+  const first = (await relayed.next()).value ?? new Uint8Array();
+  assert.deepEqual(read(Buffer.from(first).toString()), [JSON.parse(PROGRESS)]);
+  await relayed.return(undefined);
+});

@@ -188,7 +188,6 @@ const CUT: readonly (readonly [keyof typeof FAULTS, string])[] = [
   ['halfAnAnswerUntilClose', 'reset http_response_incomplete'],
   ['eventsCut', 'reset http_response_incomplete'],
   ['cutGzip', 'broken http_response_content_coding'],
-  ['lyingGzip', 'broken http_response_content_coding'],
 ];
 for (const [fault, expected] of CUT) {
   test(`R32: a body that ends as "${fault}" never just ends`, async () => {
@@ -349,4 +348,39 @@ test('a compressed answer of a content length that fits the compressed bytes is 
     answer(request, gzipSync(text), { headers: { 'Content-Encoding': 'gzip' } });
   };
   assert.equal(await textOf(await bodyOf(docs.upstream, streamRequest())), text);
+});
+
+test('R37: a JSON answer that fails before its first byte is a failure, not a broken body', async () => {
+  await use({ streamIdleMs: 100 });
+  const stalling = 'broken off, stalled and mislabelled before anything could have been passed on';
+  const seen: string[] = [];
+  for (const fault of [
+    async (request) => {
+      await request.body();
+      request.socket.end(head(200, { 'Content-Type': 'application/json', 'Content-Length': 5 }));
+    },
+    async (request) => {
+      await request.body();
+      request.socket.write(head(200, { 'Content-Type': 'application/json', 'Content-Length': 5 }));
+    },
+    async (request) => {
+      await request.body();
+      answer(request, '', { status: 200 });
+    },
+  ] satisfies FaultServer['fault'][]) {
+    server.fault = fault;
+    seen.push(failureOf(await docs.upstream.stream(streamRequest())));
+  }
+  server.fault = 'lyingGzip';
+  seen.push(failureOf(await docs.upstream.stream(streamRequest())));
+  assert.deepEqual(
+    seen,
+    [
+      'reset http_response_incomplete',
+      'timeout http_response_timeout',
+      'broken http_response_incomplete',
+      'broken http_response_content_coding',
+    ],
+    stalling,
+  );
 });

@@ -1,0 +1,194 @@
+/**
+ * What is known of an upstream, and what an answer to `server/discover` adds to that. *Never* I/O.
+ *
+ * One answer says one thing to the caller it was made for, and often less to everybody else: a caller's credentials
+ * may decide what it shows (R22). *Spec:* basic/versioning; server/discover. Protocol digest, "Eras".
+ */
+import type { Cached } from '../cache/types.ts';
+import { tailMembers } from '../protocol/answer.ts';
+import {
+  HEADER_MISMATCH,
+  METHOD_NOT_FOUND,
+  MISSING_CLIENT_CAPABILITY,
+  UNSUPPORTED_VERSION,
+} from '../protocol/errors.ts';
+import { arrayElements, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { CURRENT_VERSION } from '../protocol/meta.ts';
+import type { Told } from './ask.ts';
+
+/** The value of a capability: of an object its members by name, of anything else its JSON text. */
+export type Capability = string | ReadonlyMap<string, string>;
+
+/** What an upstream says of itself. */
+export interface Seen {
+  readonly capabilities: ReadonlyMap<string, Capability>;
+  readonly instructions: string | undefined;
+  readonly versions: readonly string[];
+  /** It answers, but what it offers is for each caller to see: the capabilities are assumed. */
+  readonly assumed?: true;
+}
+
+/** What everybody may know of an upstream. */
+export type Standing =
+  | { readonly kind: 'seen'; readonly seen: Seen }
+  | { readonly kind: 'unseen'; readonly why: string }
+  /** Speaks other revisions only. */
+  | { readonly kind: 'legacy' };
+
+/** What one answer says of the upstream it came from. */
+export type Saying =
+  | { readonly kind: 'seen'; readonly seen: Seen }
+  /** Of this era, and yet no discover result. */
+  | { readonly kind: 'modern'; readonly why: string }
+  /** `stated`: it named the revisions it speaks; `guessed` from the way it refused. */
+  | { readonly kind: 'legacy'; readonly proof: 'stated' | 'guessed' }
+  | { readonly kind: 'nothing'; readonly why: string };
+
+/** Whom an answer teaches: the gateway's own question shows the era, but not what a caller would be shown. */
+export type Pupil = 'everybody' | 'gateway' | 'caller';
+
+/** What to assume of an upstream that has not been seen: more than it may have, so that no client misses anything. */
+const ASSUMED: ReadonlyMap<string, Capability> = new Map(
+  ['resources', 'tools', 'prompts', 'completions'].map((key) => [key, new Map()]),
+);
+
+const SEEN_BY_CALLERS: Standing = {
+  kind: 'seen',
+  seen: { capabilities: ASSUMED, instructions: undefined, versions: [CURRENT_VERSION], assumed: true },
+};
+const LEGACY: Standing = { kind: 'legacy' };
+
+/** What is known to everybody after an answer; `before` itself where nothing changes. */
+export function learnt(before: Standing, said: Saying, pupil: Pupil): Standing {
+  const isSeen = before.kind === 'seen';
+  switch (said.kind) {
+    case 'seen':
+      if (pupil === 'everybody') return said;
+      return isSeen ? before : SEEN_BY_CALLERS;
+    case 'modern':
+      return isSeen ? before : { kind: 'unseen', why: said.why };
+    case 'legacy':
+      if (pupil === 'everybody' && said.proof === 'stated') return LEGACY;
+      // What was seen is remembered through outages; and a caller's own headers can be what a server refuses.
+      return isSeen || pupil === 'caller' ? before : LEGACY;
+    case 'nothing':
+      return before.kind === 'unseen' && pupil !== 'caller' ? { kind: 'unseen', why: said.why } : before;
+  }
+}
+
+/** What stands in the answer to the caller for whom this was said; `shared` where it says too little. */
+export function toCaller(said: Saying, shared: Standing): Standing {
+  if (said.kind === 'seen') return said;
+  return said.kind === 'legacy' && said.proof === 'stated' ? LEGACY : shared;
+}
+
+/** Reads what came of a discover. */
+export function sayingOf(cached: Cached<Told>): Saying {
+  if (cached.kind === 'other') return saidInstead(cached.value);
+  const seen = readSeen(cached.tail);
+  if (seen === undefined) return { kind: 'nothing', why: 'not a discover result' };
+  return seen.versions.includes(CURRENT_VERSION)
+    ? { kind: 'seen', seen }
+    : { kind: 'legacy', proof: 'stated' };
+}
+
+/** Statuses by which a server of an older era answers a discover. *Spec:* basic/versioning. */
+const LEGACY_STATUS: ReadonlySet<number> = new Set([400, 404, 405, 406, 415]);
+
+function saidInstead(told: Told): Saying {
+  switch (told.kind) {
+    case 'error':
+      return saidByError(told);
+    case 'refused':
+      return LEGACY_STATUS.has(told.status)
+        ? { kind: 'legacy', proof: 'guessed' }
+        : { kind: 'nothing', why: `HTTP ${told.status}` };
+    case 'failure':
+      return { kind: 'nothing', why: told.failure.kind };
+    case 'input_required':
+    case 'large':
+      return { kind: 'nothing', why: 'not a discover result' };
+  }
+}
+
+function saidByError({ code, status, data }: Extract<Told, { kind: 'error' }>): Saying {
+  const why = `error ${code}`;
+  switch (code) {
+    case HEADER_MISMATCH:
+    case MISSING_CLIENT_CAPABILITY:
+      return { kind: 'modern', why };
+    case UNSUPPORTED_VERSION: {
+      const supported = supportedOf(data);
+      if (supported === undefined) return { kind: 'legacy', proof: 'guessed' };
+      return supported.includes(CURRENT_VERSION)
+        ? { kind: 'modern', why }
+        : { kind: 'legacy', proof: 'stated' };
+    }
+    default: {
+      // Every server of this era knows the method, whatever the status of its answer.
+      const isUnknown = code === METHOD_NOT_FOUND && status < 300;
+      return isUnknown || LEGACY_STATUS.has(status)
+        ? { kind: 'legacy', proof: 'guessed' }
+        : { kind: 'nothing', why };
+    }
+  }
+}
+
+function supportedOf(data: string | undefined): readonly unknown[] | undefined {
+  const parsed: unknown = data === undefined ? undefined : JSON.parse(data);
+  const supported =
+    typeof parsed === 'object' && parsed !== null && (parsed as { supported?: unknown }).supported;
+  return Array.isArray(supported) ? supported : undefined;
+}
+
+function readSeen(tail: Uint8Array): Seen | undefined {
+  const members = tailMembers(tail);
+  const capabilities = memberOf(members, 'capabilities');
+  const versions = memberOf(members, 'supportedVersions');
+  const entries = capabilities && objectMembers(tail, capabilities.start);
+  const spans = versions && arrayElements(tail, versions.start);
+  if (entries === undefined || spans === undefined) return undefined;
+  const instructions = memberOf(members, 'instructions');
+  return {
+    capabilities: new Map(
+      entries.map((entry) => [entry.key, servedPart(tail, entry.start) ?? textOf(tail, entry)]),
+    ),
+    instructions: instructions && stringValue(tail, instructions),
+    versions: spans.flatMap((span) => stringValue(tail, span) ?? []),
+  };
+}
+
+/** `subscribe` and `listChanged` are promises about streams that the gateway does not relay yet. */
+const UNSERVED: ReadonlySet<string> = new Set(['subscribe', 'listChanged']);
+
+function servedPart(tail: Uint8Array, at: number): ReadonlyMap<string, string> | undefined {
+  const members = objectMembers(tail, at)?.filter(({ key }) => !UNSERVED.has(key));
+  return members && new Map(members.map((member) => [member.key, textOf(tail, member)]));
+}
+
+/** Capabilities whose methods reach an upstream from a route of several. */
+const SERVABLE: ReadonlySet<string> = new Set(['resources', 'tools', 'prompts', 'completions', 'logging']);
+
+/** JSON text of the union; of what two say differently, the earlier one's. */
+export function mergeCapabilities(standings: readonly Standing[]): string {
+  const merged = new Map<string, Capability>();
+  for (const standing of standings) {
+    if (standing.kind === 'legacy') continue;
+    for (const [key, value] of standing.kind === 'seen' ? standing.seen.capabilities : ASSUMED) {
+      // Methods of other capabilities have an owner only where there is one upstream (design, section 4).
+      if (standings.length > 1 && !SERVABLE.has(key)) continue;
+      merged.set(key, united(merged.get(key), value));
+    }
+  }
+  return objectText(merged, (value) => (typeof value === 'string' ? value : objectText(value, String)));
+}
+
+function united(earlier: Capability | undefined, later: Capability): Capability {
+  if (earlier === undefined) return later;
+  if (typeof earlier === 'string' || typeof later === 'string') return earlier;
+  return new Map([...earlier, ...[...later].filter(([key]) => !earlier.has(key))]);
+}
+
+function objectText<T>(members: ReadonlyMap<string, T>, text: (value: T) => string): string {
+  return `{${[...members].map(([key, value]) => `${JSON.stringify(key)}:${text(value)}`).join(',')}}`;
+}

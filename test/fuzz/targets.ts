@@ -1,0 +1,26 @@
+/** Everything that takes what others write, each with what must hold of it. */
+import type { Target } from './engine.ts';
+import { cacheKeys, callerContext } from './targets/cache-key.ts';
+import { configFile } from './targets/config.ts';
+import { cursor } from './targets/cursor.ts';
+import { listItem } from './targets/item.ts';
+import { answerReader, jsonWatch, scanner } from './targets/json.ts';
+import { globs, templates } from './targets/pattern.ts';
+import { classifier, headerCodec } from './targets/request.ts';
+import { sseFramer } from './targets/sse.ts';
+
+export const TARGETS: readonly Target[] = [
+  classifier,
+  headerCodec,
+  scanner,
+  answerReader,
+  jsonWatch,
+  sseFramer,
+  cursor,
+  cacheKeys,
+  callerContext,
+  templates,
+  globs,
+  configFile,
+  listItem,
+] as unknown as readonly Target[];

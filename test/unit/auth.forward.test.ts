@@ -1,0 +1,81 @@
+/** What of a request reaches an upstream. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { forwardedHeaders, paramHeaders } from '../../src/auth/forward.ts';
+import { type Head, readHead } from '../../src/protocol/headers.ts';
+import { catalogue, fleet, upstreamConfig } from '../support/scripted.ts';
+
+const head = (...raw: string[]): Head => readHead(raw);
+const tenants = upstreamConfig('a', { forwardHeaders: ['x-tenant', 'cookie'] });
+
+describe('R9: a header that is named in Connection does not cross', () => {
+  test('whether it is forwarded by name, a parameter or trace context, and however it is spelled', () => {
+    const of = head(
+      'Connection',
+      'close, X-Tenant',
+      'connection',
+      ' ,mcp-param-Region,\tTRACEPARENT ',
+      'x-tenant',
+      'T',
+      'Mcp-Param-Region',
+      'eu',
+      'Mcp-Param-Zone',
+      'z',
+      'traceparent',
+      'P',
+      'baggage',
+      'B',
+    );
+    assert.deepEqual(forwardedHeaders(tenants, of).headers, { baggage: 'B' });
+    assert.deepEqual(paramHeaders(of), { 'mcp-param-zone': 'z' });
+  });
+
+  test('nor does it tell answers apart', () => {
+    const { varying } = forwardedHeaders(
+      tenants,
+      head('connection', 'x-tenant', 'x-tenant', 'T', 'cookie', 'c=1'),
+    );
+    assert.deepEqual(varying, [
+      ['x-tenant', undefined],
+      ['cookie', 'c=1'],
+    ]);
+  });
+
+  test('nor is it a credential', () => {
+    const config = upstreamConfig('a', { auth: { type: 'forward', shared: false } });
+    const of = head('connection', 'Authorization', 'authorization', 'Bearer a');
+    assert.deepEqual(forwardedHeaders(config, of).headers, {});
+  });
+
+  test('on the whole way to an upstream', async () => {
+    let got: Readonly<Record<string, string>> | undefined;
+    const f = fleet({
+      upstreams: [
+        {
+          name: 'a',
+          config: { forwardHeaders: ['x-tenant'] },
+          script: (method, params, request) => {
+            if (method === 'tools/list') got = request.headers;
+            return catalogue({ tools: ['t'] })(method, params, request);
+          },
+        },
+      ],
+    });
+    await f.ask('tools/list', {}, undefined, {
+      connection: 'close, X-Tenant, traceparent',
+      'x-tenant': 'T',
+      traceparent: 'P',
+    });
+    assert.deepEqual(got, {});
+  });
+});
+
+test('R9: without Connection everything configured crosses', () => {
+  const of = head('x-tenant', 'T', 'traceparent', 'P');
+  assert.deepEqual(forwardedHeaders(tenants, of).headers, { 'x-tenant': 'T', traceparent: 'P' });
+});
+
+test('R22: several lines of cookies are one list of cookies, and of other headers one list of values', () => {
+  const of = head('cookie', 'a=1', 'Cookie', 'b=2', 'x-tenant', 'T', 'X-Tenant', 'U');
+  assert.deepEqual(forwardedHeaders(tenants, of).headers, { cookie: 'a=1; b=2', 'x-tenant': 'T, U' });
+});
