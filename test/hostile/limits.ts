@@ -190,7 +190,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'request body that is read': 'integration/edge',
   'request body that is streamed': 'integration/edge.bodies',
   'beginning of a streamed body that is compared with the headers': 'integration/edge.bodies',
-  'request headers': 'integration/hostile',
+  'request headers': 'integration/edge',
   'headers and read body must have come': 'integration/edge.bodies',
   'pause in a body': 'integration/edge.bodies',
   'sending on after the answer, after a refusal of what is no HTTP': 'integration/edge.bodies',
