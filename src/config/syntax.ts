@@ -19,7 +19,8 @@ export function nestsTooDeep(text: string): boolean {
       case 'seq-item-ind':
       case 'map-value-ind':
       case 'explicit-key-ind':
-        lineDepth++;
+        // Inside brackets only brackets nest: the members of a long flow map are neighbours.
+        if (flowDepth === 0) lineDepth++;
         break;
       case 'flow-map-start':
       case 'flow-seq-start':

@@ -174,3 +174,15 @@ describe('bad input in general', () => {
     );
   });
 });
+
+test('a configuration of many members between brackets is no deep one, real depth still is', () => {
+  const upstreams = Array.from(
+    { length: 150 },
+    (_, i) => `u${i}: { url: "http://127.0.0.1:${3000 + i}/mcp" }`,
+  );
+  const names = Array.from({ length: 150 }, (_, i) => `u${i}`);
+  const text = `{ version: 1, upstreams: { ${upstreams.join(', ')} }, routes: [{ path: /mcp, upstreams: [${names.join(', ')}] }] }`;
+  assert.equal(loadText(text).kind, 'ok');
+  for (const deep of ['['.repeat(200), '{a: '.repeat(200), '- '.repeat(200)])
+    assert.equal(loadText(deep).kind, 'invalid');
+});
