@@ -32,8 +32,9 @@ import type { RouteConfig } from './config/types.ts';
 import { classify, type McpRequest, unknownMethod } from './protocol/classify.ts';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, type Refusal, refusal } from './protocol/errors.ts';
 import type { Exchange, Facts, Handle, Inbound, Reply } from './protocol/exchange.ts';
+import type { Head } from './protocol/headers.ts';
 import { LIST_METHODS, type ListShape } from './protocol/methods.ts';
-import { keyTexts, type Params, stringParam } from './protocol/params.ts';
+import { type KeyTexts, keyTexts, type Params, stringParam } from './protocol/params.ts';
 import type { Owned } from './routing/ownership.ts';
 import { notFound, type Plan, type Routing } from './routing/resolve.ts';
 import type { Failure } from './upstream/types.ts';
@@ -108,20 +109,44 @@ function asking(
 ): Asking {
   // A begun body shows no params; what is asked on its way (lists of names) is asked as the gateway.
   const params = request.params ?? gatewayParams();
-  const { facts } = exchange;
-  return {
-    partition,
-    head: request.head,
-    params,
-    texts: keyTexts(params),
-    version: request.version,
-    signal: exchange.signal,
-    caching: route.config.cache ? 'on' : 'off',
-    ...(request.row.route === 'uri' && {
-      notify: (notification: Uint8Array) => exchange.notify(notification),
-    }),
-    waiting: waitClock(facts, now),
-  };
+  const caller = new Caller(route, request, params, partition, exchange, waitClock(exchange.facts, now));
+  if (request.row.route === 'uri') caller.notify = (notification) => exchange.notify(notification);
+  return caller;
+}
+
+/** A class for its one accessor: a signal costs a hit more than its look-up does, and a hit never asks for it. */
+class Caller implements Asking {
+  readonly partition: string;
+  readonly head: Head;
+  readonly params: Params;
+  readonly texts: KeyTexts;
+  readonly version: string;
+  readonly caching: 'on' | 'off';
+  readonly waiting: () => () => void;
+  declare notify?: (message: Uint8Array) => void;
+  readonly #exchange: Exchange;
+
+  constructor(
+    route: RouteRuntime,
+    { head, version }: McpRequest,
+    params: Params,
+    partition: string,
+    exchange: Exchange,
+    waiting: () => () => void,
+  ) {
+    this.partition = partition;
+    this.head = head;
+    this.params = params;
+    this.texts = keyTexts(params);
+    this.version = version;
+    this.caching = route.config.cache ? 'on' : 'off';
+    this.waiting = waiting;
+    this.#exchange = exchange;
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal;
+  }
 }
 
 async function answerList(
@@ -240,7 +265,9 @@ async function resolve(
   const plan = route.routing.resolve(request, context, 'first');
   if (plan.kind !== 'learn') return { plan, everyoneListed: true };
   const rows = LIST_METHODS.filter((row) => plan.owned.some((owned) => LISTS_OF[owned] === row.method));
-  const { notify: _, ...caller } = asking(deps, route, request, context, exchange);
+  const { notify: _, ...own } = asking(deps, route, request, context, exchange);
+  // An accessor is not copied.
+  const caller = { ...own, signal: exchange.signal };
   const everyoneListed = await route.learner.learn(rows, asListing(caller));
   return { plan: route.routing.resolve(request, context, 'listed'), everyoneListed };
 }

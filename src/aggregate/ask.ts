@@ -49,8 +49,8 @@ export interface Question {
   /** The resource, for reads. */
   readonly uri?: string;
   readonly cursor?: string;
-  /** JSON text of the params as they go upstream. */
-  readonly paramsText: string;
+  /** JSON text of the params as they go upstream; only a miss asks for it. */
+  readonly paramsText: () => string;
   readonly maxBytes: number;
   /** What of a larger result must be an array, for it to be handed on as it comes. */
   readonly flow?: { readonly array: string };
@@ -99,7 +99,7 @@ export async function ask(
   const { row } = question;
   const { headers, varying } = forwardedHeaders(config, asking.head);
   const parts = keyParts(member, asking, row, varying, question);
-  const request: CacheRequest = {
+  const request = new CacheAsk(asking, {
     upstream: config.name,
     method: row.method,
     baseKey: cacheKey(parts),
@@ -116,15 +116,14 @@ export async function ask(
         position: question.cursor === undefined ? 'first' : 'later',
       },
     }),
-    signal: asking.signal,
-  };
+  });
   const waited = asking.waiting();
   const cached = await deps.cache
     .through<Told>(request, async (signal) => {
       const outcome = await member.upstream.read({
         method: row.method,
         name: row.named === undefined ? undefined : question.uri,
-        params: question.paramsText,
+        params: question.paramsText(),
         version: asking.version,
         headers,
         idempotent: row.idempotent,
@@ -140,6 +139,33 @@ export async function ask(
     .finally(waited);
   if (cached.kind === 'other' && cached.value.kind === 'large') endWith(asking.signal, cached.value.tail);
   return cached;
+}
+
+/** A class for its one accessor, as the pipeline's `Caller`. */
+class CacheAsk implements CacheRequest {
+  readonly upstream: string;
+  readonly method: string;
+  readonly baseKey: string;
+  readonly partition: string;
+  readonly policy: CachePolicy;
+  readonly use: CacheRequest['use'];
+  declare readonly chain?: NonNullable<CacheRequest['chain']>;
+  readonly #asking: Asking;
+
+  constructor(asking: Asking, rest: Omit<CacheRequest, 'signal'>) {
+    this.upstream = rest.upstream;
+    this.method = rest.method;
+    this.baseKey = rest.baseKey;
+    this.partition = rest.partition;
+    this.policy = rest.policy;
+    this.use = rest.use;
+    if (rest.chain !== undefined) this.chain = rest.chain;
+    this.#asking = asking;
+  }
+
+  get signal(): AbortSignal {
+    return this.#asking.signal;
+  }
 }
 
 /** What flows is no flight any more: it ends with its one request. */

@@ -151,7 +151,7 @@ export class Discovery {
   async #askOne(member: Member, asking: Asking): Promise<Heard> {
     const cached = await ask(this.#deps, member, asking, {
       row: ROW,
-      paramsText: paramsText(asking.params),
+      paramsText: () => paramsText(asking.params),
       maxBytes: MAX_DISCOVER_BYTES,
       deadlineMs: DISCOVER_WAIT_MS,
     });

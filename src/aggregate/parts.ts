@@ -69,7 +69,7 @@ export async function fetchPart(
   const ticket = ownership.ticket();
   const cached = await ask(deps, member, asking, {
     row,
-    paramsText: paramsWithCursor(asking.params, cursor),
+    paramsText: () => paramsWithCursor(asking.params, cursor),
     maxBytes: MAX_PAGE_BYTES,
     deadlineMs,
     ...(cursor !== undefined && { cursor }),

@@ -28,7 +28,7 @@ export function readFrom(
   return ask(deps, member, asking, {
     row: request.row,
     uri: request.name ?? '',
-    paramsText: paramsText(params),
+    paramsText: () => paramsText(params),
     maxBytes: Math.min(deps.maxEntryBytes, MAX_HELD_READ_BYTES) + ENVELOPE_BYTES,
     flow: { array: 'contents' },
   });

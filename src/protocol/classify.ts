@@ -27,10 +27,10 @@ import {
   type Member,
   memberOf,
   objectMembers,
-  type Span,
   skipSpace,
   stringValue,
   textOf,
+  wholeObject,
   wholeValue,
 } from './json.ts';
 import { META_CAPABILITIES, META_VERSION, SUPPORTED_VERSIONS } from './meta.ts';
@@ -89,11 +89,23 @@ interface Envelope {
   readonly bytes: Uint8Array;
   readonly id: string;
   readonly method: string;
-  readonly params: Span | undefined;
+  readonly params: Member | undefined;
 }
 
-const WATCHED_TOP = new Set(['jsonrpc', 'id', 'method', 'params']);
-const WATCHED_PARAMS = new Set([
+/** Keys that must be written exactly so, by what they fold to. */
+type Watched = ReadonlyMap<string, string>;
+
+function watching(names: readonly string[]): Watched {
+  return new Map(names.map((name) => [fold(name), name]));
+}
+
+/** Of the capital I with a dot (U+0130) some readers make an i, others an i and a dot. */
+function fold(key: string): string {
+  return key.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i');
+}
+
+const WATCHED_TOP = watching(['jsonrpc', 'id', 'method', 'params']);
+const WATCHED_PARAMS = watching([
   'name',
   'uri',
   'cursor',
@@ -104,8 +116,8 @@ const WATCHED_PARAMS = new Set([
   'requestState',
   'notifications',
 ]);
-const WATCHED_REF = new Set(['type', 'uri', 'name']);
-const WATCHED_META = new Set([META_VERSION, META_CAPABILITIES]);
+const WATCHED_REF = watching(['type', 'uri', 'name']);
+const WATCHED_META = watching([META_VERSION, META_CAPABILITIES]);
 
 const NOTIFICATION = 'notifications/';
 
@@ -122,14 +134,14 @@ export function bodyPlan(head: Head): 'read' | 'streamed' {
 export function classify(head: Head, body: Body): Message {
   const mirrored = readMirrored(head);
   if (body.kind === 'begun') return classifyBegun(head, mirrored, body);
-  const whole = wholeValue(body.bytes);
-  if (whole === undefined) {
+  const members = wholeObject(body.bytes, 'params', '_meta');
+  if (members === undefined && wholeValue(body.bytes) === undefined) {
     return refused(
       refusal(PARSE_ERROR, 'The body is not valid JSON in UTF-8', { reason: 'parse' }),
       undefined,
     );
   }
-  const envelope = readEnvelope(body.bytes, whole);
+  const envelope = readEnvelope(body.bytes, members);
   if (envelope.kind === 'refused') return envelope;
   if (envelope.kind === 'notification') return classifyNotification(mirrored, envelope.method, head);
   return classifyRequest(head, mirrored, body, envelope.envelope);
@@ -167,17 +179,30 @@ function readMirrored(head: Head): Mirrored {
 }
 
 /** A key that comes twice, or only differs from a watched one by case: two parsers could read two values (R6). */
-function ambiguous(members: readonly Member[], watched: ReadonlySet<string>): string | undefined {
-  const seen = new Set<string>();
-  for (const { key } of members) {
-    if (seen.has(key)) return `"${key}" comes twice`;
-    seen.add(key);
-    if (watched.has(key)) continue;
-    // Of the capital I with a dot (U+0130) some readers make an i, others an i and a dot.
-    const folded = key.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i');
-    for (const name of watched) {
-      if (name.toLowerCase() === folded) return `"${key}" must be written "${name}"`;
-    }
+function ambiguous(members: readonly Member[], watched: Watched): string | undefined {
+  const twice = repeated(members);
+  for (const member of members) {
+    const { key } = member;
+    if (member === twice) return `"${key}" comes twice`;
+    if (watched.get(key) === key) continue;
+    const name = watched.get(fold(key));
+    if (name !== undefined && name !== key) return `"${key}" must be written "${name}"`;
+  }
+  return undefined;
+}
+
+/** Up to here comparing each with each is cheaper than a set. */
+const FEW_MEMBERS = 8;
+
+/** The first member whose key came before. */
+function repeated(members: readonly Member[]): Member | undefined {
+  if (members.length > FEW_MEMBERS) {
+    const seen = new Set<string>();
+    return members.find(({ key }) => seen.size === seen.add(key).size);
+  }
+  for (let i = 1; i < members.length; i++) {
+    const member = members[i] as Member;
+    for (let j = 0; j < i; j++) if ((members[j] as Member).key === member.key) return member;
   }
   return undefined;
 }
@@ -193,10 +218,9 @@ type EnvelopeOutcome =
   | { readonly kind: 'notification'; readonly method: string }
   | { readonly kind: 'envelope'; readonly envelope: Envelope };
 
-function readEnvelope(bytes: Uint8Array, whole: Span): EnvelopeOutcome {
+function readEnvelope(bytes: Uint8Array, members: readonly Member[] | undefined): EnvelopeOutcome {
   const invalid = (message: string, id?: string): EnvelopeOutcome =>
     refused(refusal(INVALID_REQUEST, message, { reason: 'parse' }), id);
-  const members = objectMembers(bytes, whole.start);
   if (members === undefined)
     return invalid('The body must be one JSON-RPC request object; batches are not accepted');
   const [idMember, secondId] = members.filter(({ key }) => key === 'id');
@@ -299,7 +323,7 @@ type ParamsOutcome =
 
 function readParams({ bytes, params }: Envelope): ParamsOutcome {
   if (params === undefined) return { kind: 'params', params: { bytes, members: [], meta: [] } };
-  const members = objectMembers(bytes, params.start);
+  const { members } = params;
   if (members === undefined) return { kind: 'unclear', reason: '"params" must be an object' };
   if (members.length > MAX_MEMBERS) return { kind: 'unclear', reason: crowded('params') };
   const unclear = ambiguous(members, WATCHED_PARAMS);
@@ -307,7 +331,7 @@ function readParams({ bytes, params }: Envelope): ParamsOutcome {
   const metaMember = memberOf(members, '_meta');
   const rest = members.filter((member) => member.key !== '_meta');
   if (metaMember === undefined) return { kind: 'params', params: { bytes, members: rest, meta: [] } };
-  const meta = objectMembers(bytes, metaMember.start);
+  const meta = metaMember.members;
   if (meta === undefined) return { kind: 'unclear', reason: '"_meta" must be an object' };
   if (meta.length > MAX_MEMBERS) return { kind: 'unclear', reason: crowded('_meta') };
   const unclearMeta = ambiguous(meta, WATCHED_META);

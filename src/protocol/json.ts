@@ -21,7 +21,7 @@ export interface Member extends Span {
   /** The key, unescaped. */
   readonly key: string;
   /** The value's own members, where they were asked for. */
-  readonly members?: readonly Member[];
+  readonly members?: readonly Member[] | undefined;
 }
 
 const QUOTE = 0x22;
@@ -61,9 +61,9 @@ export function wholeValue(bytes: Uint8Array): Span | undefined {
 
 /**
  * The index just past the value that starts at `at`, or -1 when no valid value starts there.
- * Iterative: nesting costs no stack.
+ * Iterative: nesting costs no stack. `depth`: how deep the value itself lies.
  */
-export function valueEnd(bytes: Uint8Array, at: number): number {
+export function valueEnd(bytes: Uint8Array, at: number, depth = 0): number {
   const first = bytes[at];
   if (first !== OPEN_BRACE && first !== OPEN_BRACKET) return scalarEnd(bytes, at);
   const closers: number[] = [];
@@ -72,7 +72,7 @@ export function valueEnd(bytes: Uint8Array, at: number): number {
     // Here `i` stands at the first byte of a value.
     const byte = bytes[i];
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (closers.length >= MAX_JSON_DEPTH) return -1;
+      if (closers.length + depth >= MAX_JSON_DEPTH) return -1;
       const closer = byte === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
       i = skipSpace(bytes, i + 1);
       if (bytes[i] !== closer) {
@@ -242,42 +242,50 @@ export function objectMembers(bytes: Uint8Array, at: number): Member[] | undefin
 
 /** Like {@link objectMembers}, from just behind the opening brace (or behind a comma between members). */
 export function membersFrom(bytes: Uint8Array, at: number): Member[] | undefined {
-  return scanMembers(bytes, at)?.members;
+  return scanMembers(bytes, at, NO_PATH, 0)?.members;
 }
 
+const NO_PATH: readonly string[] = [];
+
 /**
- * The members of the one object that the bytes hold; of the member `inner`, if an object, its own members too:
- * all in one pass, since passes are what large answers cost. Undefined when the bytes are anything else.
+ * The members of the one object that the bytes hold; along `path`, of each member that is an object its own
+ * members too: all in one pass, since passes are what large answers and small requests cost. Undefined when the
+ * bytes are anything else.
  */
-export function wholeObject(bytes: Uint8Array, inner: string): Member[] | undefined {
+export function wholeObject(bytes: Uint8Array, ...path: readonly string[]): Member[] | undefined {
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== OPEN_BRACE) return undefined;
-  const scan = scanMembers(bytes, start + 1, inner);
+  const scan = scanMembers(bytes, start + 1, path, 0);
   return scan !== undefined && skipSpace(bytes, scan.end) === bytes.length ? scan.members : undefined;
 }
 
 function scanMembers(
   bytes: Uint8Array,
   at: number,
-  inner?: string,
+  path: readonly string[],
+  depth: number,
 ): { readonly members: Member[]; readonly end: number } | undefined {
   const members: Member[] = [];
+  const inner = path[depth];
   let i = skipSpace(bytes, at);
   if (bytes[i] === CLOSE_BRACE) return { members, end: i + 1 };
   for (;;) {
-    const keyStart = i;
-    const start = keyEnd(bytes, i);
-    if (start < 0) return undefined;
-    const key = keyText(bytes, keyStart);
+    if (bytes[i] !== QUOTE) return undefined;
+    const keyStop = stringEnd(bytes, i);
+    if (keyStop < 0) return undefined;
+    const colon = skipSpace(bytes, keyStop);
+    if (bytes[colon] !== COLON) return undefined;
+    const key = keyText(bytes, i, keyStop);
+    const start = skipSpace(bytes, colon + 1);
     if (key === inner && bytes[start] === OPEN_BRACE) {
-      const scan = scanMembers(bytes, start + 1);
+      const scan = scanMembers(bytes, start + 1, path, depth + 1);
       if (scan === undefined) return undefined;
       members.push({ key, start, end: scan.end, members: scan.members });
       i = scan.end;
     } else {
-      i = valueEnd(bytes, start);
+      i = valueEnd(bytes, start, depth + 1);
       if (i < 0) return undefined;
-      members.push({ key, start, end: i });
+      members.push({ key, start, end: i, members: undefined });
     }
     i = skipSpace(bytes, i);
     if (bytes[i] === CLOSE_BRACE) return { members, end: i + 1 };
@@ -286,8 +294,41 @@ function scanMembers(
   }
 }
 
-function keyText(bytes: Uint8Array, at: number): string {
-  return stringValue(bytes, { start: at, end: stringEnd(bytes, at) }) ?? '';
+/** Keys of every request, by their length: compared byte by byte they need no decoding, and are one string each. */
+const USUAL_KEYS: readonly (readonly string[] | undefined)[] = usual([
+  'jsonrpc',
+  'id',
+  'method',
+  'params',
+  'result',
+  'name',
+  'uri',
+  'cursor',
+  'arguments',
+  '_meta',
+  'io.modelcontextprotocol/protocolVersion',
+  'io.modelcontextprotocol/clientInfo',
+  'io.modelcontextprotocol/clientCapabilities',
+]);
+
+function usual(keys: readonly string[]): string[][] {
+  const byLength: string[][] = [];
+  for (const key of keys) {
+    const known = byLength[key.length];
+    if (known === undefined) byLength[key.length] = [key];
+    else known.push(key);
+  }
+  return byLength;
+}
+
+function keyText(bytes: Uint8Array, start: number, end: number): string {
+  for (const key of USUAL_KEYS[end - start - 2] ?? []) if (spells(bytes, start + 1, key)) return key;
+  return stringValue(bytes, { start, end }) ?? '';
+}
+
+function spells(bytes: Uint8Array, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
 }
 
 /** The elements of the array at `at`, in order; undefined when it is no valid array. */

@@ -44,6 +44,7 @@ export class Routing {
   readonly #rules: readonly Rule[];
   readonly #claims: readonly Claims[];
   readonly #upstreams: readonly UpstreamConfig[];
+  readonly #open: Readonly<Record<keyof Claims, readonly number[]>>;
 
   constructor(route: RouteConfig, upstreams: readonly UpstreamConfig[]) {
     this.#upstreams = upstreams;
@@ -53,6 +54,9 @@ export class Routing {
       tools: upstream.claims.tools.map(namePattern),
       prompts: upstream.claims.prompts.map(namePattern),
     }));
+    const open = (kind: keyof Claims): number[] =>
+      this.#claims.flatMap((claims, rank) => (claims[kind].length === 0 ? [rank] : []));
+    this.#open = { resources: open('resources'), tools: open('tools'), prompts: open('prompts') };
     this.#rules = route.rules.map((rule) => ({
       method: rule.method,
       name: rule.name === undefined ? undefined : rulePattern(rule.method, rule.name),
@@ -102,9 +106,8 @@ export class Routing {
   }
 
   /** The upstreams whose lists say what they have: those without claims of the kind. */
-  withoutClaims(kind: Owned): number[] {
-    const claimed = claimKind(kind);
-    return this.#claims.flatMap((claims, rank) => (claims[claimed].length === 0 ? [rank] : []));
+  withoutClaims(kind: Owned): readonly number[] {
+    return this.#open[claimKind(kind)];
   }
 
   #resolveUri(request: McpRequest, uri: string, context: string, stage: Stage): Plan {

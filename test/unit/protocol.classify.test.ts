@@ -139,6 +139,10 @@ for (const [what, text] of [
     '{"jsonrpc":"2.0","id":7,"method":"tools/list","param\u017f":{},"params":{}}',
   ],
   [
+    'a key with a capital I that keeps its dot when folded',
+    '{"jsonrpc":"2.0","\u0130d":1,"id":7,"method":"tools/list","params":{}}',
+  ],
+  [
     'an escaped second spelling of a key',
     '{"jsonrpc":"2.0","id":7,"method":"tools/list","m\\u0065thod":"x","params":{}}',
   ],

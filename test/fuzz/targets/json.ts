@@ -4,6 +4,7 @@ import { readAnswer, tailMembers } from '../../../src/protocol/answer.ts';
 import {
   arrayElements,
   MAX_JSON_DEPTH,
+  type Member,
   objectMembers,
   type Span,
   stringValue,
@@ -19,6 +20,7 @@ import { keyOf, plain, readTree, spell, type Tree, valuesOf } from '../json-tree
 import { anyTree, mutateBytes, mutatedJson } from '../mutate.ts';
 import type { Random } from '../random.ts';
 
+const OPEN_BRACE = 0x7b;
 const encoder = new TextEncoder();
 const TOKENS: readonly string[] = [
   '{',
@@ -90,19 +92,32 @@ export const scanner: Target<Bytes> = {
     assert.equal(whole !== undefined, tree !== undefined, 'refuses what is JSON');
     if (whole === undefined || tree === undefined) return 'too deep';
     compare(bytes, whole, tree);
-    const onePass = wholeObject(bytes, 'result');
-    assert.equal(onePass !== undefined, tree.kind === 'object', 'an object or not?');
-    for (const member of onePass ?? []) {
-      if (member.members !== undefined) assert.deepEqual(member.members, objectMembers(bytes, member.start));
-    }
-    if (onePass !== undefined)
-      assert.deepEqual(
-        onePass.map(({ members: _, ...member }) => member),
-        objectMembers(bytes, whole.start),
-      );
+    onePass(bytes, whole, tree, ['result']);
+    onePass(bytes, whole, tree, ['params', '_meta']);
     return tree.kind;
   },
 };
+
+/** One pass along `path` finds what one pass for each level finds. */
+function onePass(bytes: Uint8Array, whole: Span, tree: Tree, path: readonly string[]): void {
+  const taken = wholeObject(bytes, ...path);
+  assert.equal(taken !== undefined, tree.kind === 'object', 'an object or not?');
+  if (taken !== undefined) sameMembers(bytes, taken, whole, path);
+}
+
+function sameMembers(
+  bytes: Uint8Array,
+  taken: readonly Member[],
+  span: Span,
+  [inner, ...path]: readonly string[],
+): void {
+  const bare = ({ key, start, end }: Member): object => ({ key, start, end });
+  assert.deepEqual(taken.map(bare), objectMembers(bytes, span.start)?.map(bare));
+  for (const member of taken) {
+    assert.equal(member.members !== undefined, member.key === inner && bytes[member.start] === OPEN_BRACE);
+    if (member.members !== undefined) sameMembers(bytes, member.members, member, path);
+  }
+}
 
 /** The spans of a value are those of the tree, all the way down. */
 function compare(bytes: Uint8Array, span: Span, tree: Tree): void {
