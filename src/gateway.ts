@@ -24,6 +24,7 @@ import { createLogger, onceLogger } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { createPipeline, type RouteRuntime } from './pipeline.ts';
 import { CURRENT_VERSION } from './protocol/meta.ts';
+import { Repeats } from './protocol/repeats.ts';
 import { Routing } from './routing/resolve.ts';
 import { HELD_READS_BYTES, HeldBytes } from './upstream/held.ts';
 import type { Upstream } from './upstream/types.ts';
@@ -128,7 +129,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     });
     for (const upstream of upstreams.values()) gauges.connections(upstream.name, upstream.stats());
   });
-  const handle = createPipeline({ ...deps, routes, version: io.version });
+  const handle = createPipeline({ ...deps, routes, repeats: new Repeats(), version: io.version });
   const edge = createEdge({ config, handle, metrics, log, now });
 
   const closeUpstreams = async (): Promise<void> => {

@@ -29,12 +29,13 @@ import type { Omission } from './aggregate/walk.ts';
 import type { Identify } from './auth/caller.ts';
 import type { Cached } from './cache/types.ts';
 import type { RouteConfig } from './config/types.ts';
-import { classify, type McpRequest, unknownMethod } from './protocol/classify.ts';
+import { type McpRequest, unknownMethod } from './protocol/classify.ts';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, type Refusal, refusal } from './protocol/errors.ts';
-import type { Exchange, Facts, Handle, Inbound, Reply } from './protocol/exchange.ts';
+import type { Exchange, Facts, Handle, Inbound, Reply, Soon } from './protocol/exchange.ts';
 import type { Head } from './protocol/headers.ts';
 import { LIST_METHODS, type ListShape } from './protocol/methods.ts';
 import { type KeyTexts, keyTexts, type Params, stringParam } from './protocol/params.ts';
+import type { Repeats } from './protocol/repeats.ts';
 import type { Owned } from './routing/ownership.ts';
 import { notFound, type Plan, type Routing } from './routing/resolve.ts';
 import type { Failure } from './upstream/types.ts';
@@ -52,23 +53,31 @@ export interface RouteRuntime {
 
 export interface PipelineDeps extends AskDeps {
   readonly routes: ReadonlyMap<string, RouteRuntime>;
+  readonly repeats: Repeats;
   readonly version: string;
   readonly now: () => number;
 }
 
 /** The request path over these routes. */
 export function createPipeline(deps: PipelineDeps): Handle {
-  return async (inbound, exchange) => {
-    try {
-      const reply = await answer(deps, inbound, exchange);
-      noteError(exchange.facts, reply);
-      return reply;
-    } catch (error) {
-      // Whoever waited for an upstream is told by an exception that nobody waits any more.
-      if (!exchange.signal.aborted) throw error;
-      return refused(failureRefusal(GIVEN_UP), undefined);
-    }
+  return (inbound, exchange) => {
+    const reply = answer(deps, inbound, exchange);
+    if (reply instanceof Promise) return awaited(reply, exchange);
+    noteError(exchange.facts, reply);
+    return reply;
   };
+}
+
+async function awaited(promised: Promise<Reply>, exchange: Exchange): Promise<Reply> {
+  try {
+    const reply = await promised;
+    noteError(exchange.facts, reply);
+    return reply;
+  } catch (error) {
+    // Whoever waited for an upstream is told by an exception that nobody waits any more.
+    if (!exchange.signal.aborted) throw error;
+    return refused(failureRefusal(GIVEN_UP), undefined);
+  }
 }
 
 const GIVEN_UP: Failure = {
@@ -77,11 +86,12 @@ const GIVEN_UP: Failure = {
   detail: 'the client has left',
 };
 
-async function answer(deps: PipelineDeps, inbound: Inbound, exchange: Exchange): Promise<Reply> {
+/** Promises are only made on the way of a request that has to wait for somebody. */
+function answer(deps: PipelineDeps, inbound: Inbound, exchange: Exchange): Soon<Reply> {
   const route = deps.routes.get(inbound.route);
   if (route === undefined)
     return refused(refusal(METHOD_NOT_FOUND, 'No such route', { reason: 'no_route' }), undefined);
-  const message = classify(inbound.head, inbound.body);
+  const message = deps.repeats.classify(inbound.head, inbound.body);
   if (message.kind === 'refused') return message;
   if (message.kind === 'notification') return { kind: 'accepted' };
   const { request } = message;
@@ -120,6 +130,7 @@ class Caller implements Asking {
   readonly head: Head;
   readonly params: Params;
   readonly texts: KeyTexts;
+  readonly keys: Map<string, string> | undefined;
   readonly version: string;
   readonly caching: 'on' | 'off';
   readonly waiting: () => () => void;
@@ -128,7 +139,7 @@ class Caller implements Asking {
 
   constructor(
     route: RouteRuntime,
-    { head, version }: McpRequest,
+    { head, version, keys }: McpRequest,
     params: Params,
     partition: string,
     exchange: Exchange,
@@ -138,6 +149,7 @@ class Caller implements Asking {
     this.head = head;
     this.params = params;
     this.texts = keyTexts(params);
+    this.keys = keys;
     this.version = version;
     this.caching = route.config.cache ? 'on' : 'off';
     this.waiting = waiting;
@@ -211,31 +223,72 @@ function oldest(cached: readonly Cached<Told>[]): number {
 }
 
 /** Requests that have one owner. */
-async function answerOwned(
+function answerOwned(
   deps: PipelineDeps,
   route: RouteRuntime,
   request: McpRequest,
   context: string,
   exchange: Exchange,
-): Promise<Reply> {
+): Soon<Reply> {
   if (request.row.route === 'tool' || request.row.route === 'prompt')
     exchange.facts.mcpName = request.name ?? '';
-  const { plan, everyoneListed } = await resolve(deps, route, request, context, exchange);
+  const plan = route.routing.resolve(request, context, 'first');
+  return plan.kind === 'learn'
+    ? answerLearnt(deps, route, request, context, exchange, plan.owned)
+    : answerPlanned(deps, route, request, context, exchange, plan, true);
+}
+
+/** Lists first what must be known to resolve it. */
+async function answerLearnt(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  request: McpRequest,
+  context: string,
+  exchange: Exchange,
+  kinds: readonly Owned[],
+): Promise<Reply> {
+  const rows = LIST_METHODS.filter((row) => kinds.some((owned) => LISTS_OF[owned] === row.method));
+  const caller = asking(deps, route, request, context, exchange);
+  const everyoneListed = await route.learner.learn(rows, asListing(caller));
+  const plan = route.routing.resolve(request, context, 'listed');
+  return answerPlanned(deps, route, request, context, exchange, plan, everyoneListed);
+}
+
+function answerPlanned(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  request: McpRequest,
+  context: string,
+  exchange: Exchange,
+  plan: Plan,
+  everyoneListed: boolean,
+): Soon<Reply> {
   switch (plan.kind) {
     case 'single':
       return answerFrom(deps, route, route.members[plan.rank] as Member, request, context, exchange);
-    case 'ask': {
-      const caller = asking(deps, route, request, context, exchange);
-      const found = await readAround({ ...deps, ...route }, plan.ranks, request, caller);
-      if (found.kind === 'not-found')
-        return unowned(request, everyoneListed, withHeaders(notFound(request.name ?? ''), MISS_HEADERS));
-      return readReply(found.member, request, found.cached, exchange);
-    }
+    case 'ask':
+      return answerAround(deps, route, request, context, exchange, plan.ranks, everyoneListed);
     case 'refuse':
       return unowned(request, everyoneListed, plan.refusal);
     case 'learn':
-      throw new Error('resolve() asked to learn twice');
+      throw new Error('what was listed is to be learnt again');
   }
+}
+
+async function answerAround(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  request: McpRequest,
+  context: string,
+  exchange: Exchange,
+  ranks: readonly number[],
+  everyoneListed: boolean,
+): Promise<Reply> {
+  const caller = asking(deps, route, request, context, exchange);
+  const found = await readAround({ ...deps, ...route }, ranks, request, caller);
+  if (found.kind === 'not-found')
+    return unowned(request, everyoneListed, withHeaders(notFound(request.name ?? ''), MISS_HEADERS));
+  return readReply(found.member, request, found.cached, exchange);
 }
 
 /** "Not found" may only be said when everybody who could own it was heard (R31). */
@@ -254,24 +307,6 @@ const LISTS_OF: Readonly<Record<Owned, string>> = {
   prompts: 'prompts/list',
 };
 
-/** Resolves; lists first what must be known for it. */
-async function resolve(
-  deps: PipelineDeps,
-  route: RouteRuntime,
-  request: McpRequest,
-  context: string,
-  exchange: Exchange,
-): Promise<{ plan: Plan; everyoneListed: boolean }> {
-  const plan = route.routing.resolve(request, context, 'first');
-  if (plan.kind !== 'learn') return { plan, everyoneListed: true };
-  const rows = LIST_METHODS.filter((row) => plan.owned.some((owned) => LISTS_OF[owned] === row.method));
-  const { notify: _, ...own } = asking(deps, route, request, context, exchange);
-  // An accessor is not copied.
-  const caller = { ...own, signal: exchange.signal };
-  const everyoneListed = await route.learner.learn(rows, asListing(caller));
-  return { plan: route.routing.resolve(request, context, 'listed'), everyoneListed };
-}
-
 /** The caller, about to list: nothing of the request itself goes to upstreams that may not be its own. */
 function asListing(caller: Asking): Asking {
   const params: Params = {
@@ -279,22 +314,30 @@ function asListing(caller: Asking): Asking {
     members: [],
     meta: caller.params.meta.filter((member) => member.key !== 'progressToken'),
   };
-  return { ...caller, params, texts: keyTexts(params) };
+  const { notify: _, ...rest } = caller;
+  // An accessor is not copied.
+  return { ...rest, signal: caller.signal, params, texts: keyTexts(params), keys: undefined };
 }
 
-async function answerFrom(
+function answerFrom(
   deps: PipelineDeps,
   route: RouteRuntime,
   member: Member,
   request: McpRequest,
   context: string,
   exchange: Exchange,
-): Promise<Reply> {
+): Soon<Reply> {
   exchange.facts.upstream = member.config.name;
   if (request.row.body === 'streamed') return callThrough(member, request, exchange, deps.now);
   const caller = asking(deps, route, request, context, exchange);
-  if (request.row.route === 'uri')
-    return readReply(member, request, await readFrom(deps, member, request, caller), exchange);
+  if (request.row.route !== 'uri') return answerTold(member, request, caller);
+  const cached = readFrom(deps, member, request, caller);
+  return cached instanceof Promise
+    ? cached.then((late) => readReply(member, request, late, exchange))
+    : readReply(member, request, cached, exchange);
+}
+
+async function answerTold(member: Member, request: McpRequest, caller: Asking): Promise<Reply> {
   const told = await tell(member, request, caller);
   return told.kind === 'result'
     ? {

@@ -4,13 +4,14 @@
  * Cache and upstream never meet but here: the cache decides whether to ask, the upstream answers, and this file says
  * what of an answer may be kept and what goes to whom.
  */
-import { forwardedHeaders, privateBound, seesCallers } from '../auth/forward.ts';
+import { forwardedHeaders, privateBound, seesCallers, varyingHeaders } from '../auth/forward.ts';
 import { cacheKey, type KeyParts } from '../cache/key.ts';
 import type { Cache } from '../cache/through.ts';
 import type { Cached, CachePolicy, CacheRequest, Loaded } from '../cache/types.ts';
 import type { UpstreamConfig } from '../config/types.ts';
 import type { LogOnce } from '../observability/log.ts';
 import { type ResultTail, tailMembers } from '../protocol/answer.ts';
+import type { Soon } from '../protocol/exchange.ts';
 import type { Head } from '../protocol/headers.ts';
 import { arrayElements, memberOf } from '../protocol/json.ts';
 import type { MethodRow } from '../protocol/methods.ts';
@@ -34,6 +35,8 @@ export interface Asking {
   readonly head: Head;
   readonly params: Params;
   readonly texts: KeyTexts;
+  /** Keys made before for the very same params and version, by the upstream's identity. */
+  readonly keys: Map<string, string> | undefined;
   readonly version: string;
   readonly signal: AbortSignal;
   readonly caching: 'on' | 'off';
@@ -88,58 +91,56 @@ export interface AskDeps {
   readonly maxEntryBytes: number;
 }
 
-/** Asks. *Never* rejects but when the caller has left. */
-export async function ask(
+/** Asks; what is fresh in the store is there at once. *Never* rejects but when the caller has left. */
+export function ask(deps: AskDeps, member: Member, asking: Asking, question: Question): Soon<Cached<Told>> {
+  const key = baseKey(member, asking, question);
+  const request = new CacheAsk(member, asking, question.row, key, policyFor(deps, member, asking));
+  if (question.row.list !== undefined) {
+    const position = question.cursor === undefined ? 'first' : 'later';
+    request.chain = { id: chainId(member, asking, question.row), position };
+  }
+  const cached = deps.cache.through<Told>(request, (signal) => load(deps, member, asking, question, signal));
+  return cached instanceof Promise ? waitFor(cached, asking) : cached;
+}
+
+async function waitFor(asked: Promise<Cached<Told>>, asking: Asking): Promise<Cached<Told>> {
+  const waited = asking.waiting();
+  try {
+    const cached = await asked;
+    if (cached.kind === 'other' && cached.value.kind === 'large') endWith(asking.signal, cached.value.tail);
+    return cached;
+  } finally {
+    waited();
+  }
+}
+
+async function load(
   deps: AskDeps,
   member: Member,
   asking: Asking,
   question: Question,
-): Promise<Cached<Told>> {
-  const { config } = member;
-  const { row } = question;
-  const { headers, varying } = forwardedHeaders(config, asking.head);
-  const parts = keyParts(member, asking, row, varying, question);
-  const request = new CacheAsk(asking, {
-    upstream: config.name,
+  signal: AbortSignal,
+): Promise<Loaded<Told>> {
+  const { row, flow, deadlineMs } = question;
+  const outcome = await member.upstream.read({
     method: row.method,
-    baseKey: cacheKey(parts),
-    partition: asking.partition,
-    policy: policyFor(deps, member, asking),
-    use: isRoundTrip(asking.params)
-      ? { bypass: 'mrtr' }
-      : asking.caching === 'off'
-        ? { bypass: 'disabled' }
-        : 'normal',
-    ...(row.list !== undefined && {
-      chain: {
-        id: cacheKey({ ...parts, cursor: undefined }),
-        position: question.cursor === undefined ? 'first' : 'later',
-      },
-    }),
+    name: row.named === undefined ? undefined : question.uri,
+    params: question.paramsText(),
+    version: asking.version,
+    headers: forwardedHeaders(member.config, asking.head),
+    idempotent: row.idempotent,
+    signal,
+    maxBytes: question.maxBytes,
+    ...(flow !== undefined && { flow }),
+    ...(deadlineMs !== undefined && { deadlineMs }),
+    ...(asking.notify !== undefined && { onNotification: asking.notify }),
   });
-  const waited = asking.waiting();
-  const cached = await deps.cache
-    .through<Told>(request, async (signal) => {
-      const outcome = await member.upstream.read({
-        method: row.method,
-        name: row.named === undefined ? undefined : question.uri,
-        params: question.paramsText(),
-        version: asking.version,
-        headers,
-        idempotent: row.idempotent,
-        signal,
-        maxBytes: question.maxBytes,
-        ...(question.flow !== undefined && { flow: question.flow }),
-        ...(question.deadlineMs !== undefined && { deadlineMs: question.deadlineMs }),
-        ...(asking.notify !== undefined && { onNotification: asking.notify }),
-      });
-      hintAtTtl(deps, member, row, outcome);
-      return sort(outcome, row);
-    })
-    .finally(waited);
-  if (cached.kind === 'other' && cached.value.kind === 'large') endWith(asking.signal, cached.value.tail);
-  return cached;
+  hintAtTtl(deps, member, row, outcome);
+  return sort(outcome, row);
 }
+
+const ROUND_TRIP: CacheRequest['use'] = { bypass: 'mrtr' };
+const DISABLED: CacheRequest['use'] = { bypass: 'disabled' };
 
 /** A class for its one accessor, as the pipeline's `Caller`. */
 class CacheAsk implements CacheRequest {
@@ -149,17 +150,16 @@ class CacheAsk implements CacheRequest {
   readonly partition: string;
   readonly policy: CachePolicy;
   readonly use: CacheRequest['use'];
-  declare readonly chain?: NonNullable<CacheRequest['chain']>;
+  declare chain?: NonNullable<CacheRequest['chain']>;
   readonly #asking: Asking;
 
-  constructor(asking: Asking, rest: Omit<CacheRequest, 'signal'>) {
-    this.upstream = rest.upstream;
-    this.method = rest.method;
-    this.baseKey = rest.baseKey;
-    this.partition = rest.partition;
-    this.policy = rest.policy;
-    this.use = rest.use;
-    if (rest.chain !== undefined) this.chain = rest.chain;
+  constructor(member: Member, asking: Asking, row: MethodRow, key: string, policy: CachePolicy) {
+    this.upstream = member.config.name;
+    this.method = row.method;
+    this.baseKey = key;
+    this.partition = asking.partition;
+    this.policy = policy;
+    this.use = isRoundTrip(asking.params) ? ROUND_TRIP : asking.caching === 'off' ? DISABLED : 'normal';
     this.#asking = asking;
   }
 
@@ -176,8 +176,7 @@ function endWith(signal: AbortSignal, tail: FlowingTail): void {
 
 /** Drops the stored pages of an upstream's list as this caller sees it: it refused its own cursor (R15). */
 export function dropPages(deps: AskDeps, member: Member, asking: Asking, row: MethodRow): void {
-  const { varying } = forwardedHeaders(member.config, asking.head);
-  deps.cache.dropChain(cacheKey(keyParts(member, asking, row, varying, {})), asking.partition);
+  deps.cache.dropChain(chainId(member, asking, row), asking.partition);
 }
 
 function policyFor(deps: AskDeps, { config }: Member, asking: Asking): CachePolicy {
@@ -190,12 +189,27 @@ function policyFor(deps: AskDeps, { config }: Member, asking: Asking): CachePoli
   return { ...config.cache, privateLimit };
 }
 
+function chainId(member: Member, asking: Asking, row: MethodRow): string {
+  return cacheKey(keyParts(member, asking, { row }));
+}
+
+function baseKey(member: Member, asking: Asking, question: Question): string {
+  const { keys } = asking;
+  // A request that comes again may differ in the headers that are passed on.
+  if (keys === undefined || member.config.forwardHeaders.length > 0)
+    return cacheKey(keyParts(member, asking, question));
+  let key = keys.get(member.identity);
+  if (key === undefined) {
+    key = cacheKey(keyParts(member, asking, question));
+    keys.set(member.identity, key);
+  }
+  return key;
+}
+
 function keyParts(
   member: Member,
   asking: Asking,
-  row: MethodRow,
-  forwarded: KeyParts['forwarded'],
-  { uri, cursor }: Pick<Question, 'uri' | 'cursor'>,
+  { row, uri, cursor }: Pick<Question, 'row' | 'uri' | 'cursor'>,
 ): KeyParts {
   const { params, capabilities, meta } = asking.texts;
   return {
@@ -203,7 +217,7 @@ function keyParts(
     upstreamDigest: member.identity,
     revision: asking.version,
     method: row.method,
-    forwarded,
+    forwarded: varyingHeaders(member.config, asking.head),
     uri,
     cursor,
     params,

@@ -33,7 +33,7 @@ export async function callThrough(
     method: request.method,
     name: request.row.named === undefined ? undefined : request.name,
     version: request.version,
-    headers: { ...paramHeaders(request.head), ...forwardedHeaders(member.config, request.head).headers },
+    headers: { ...paramHeaders(request.head), ...forwardedHeaders(member.config, request.head) },
     body: body.kind === 'whole' ? body.bytes : watched(body.bytes, body.rest, watch),
     idempotent: request.row.idempotent,
     signal: exchange.signal,

@@ -204,6 +204,7 @@ function probing(signal: AbortSignal): Asking {
     head: readHead([]),
     params,
     texts: keyTexts(params),
+    keys: undefined,
     version: CURRENT_VERSION,
     signal,
     caching: 'on',

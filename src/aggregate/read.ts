@@ -2,6 +2,7 @@
 import type { Cached } from '../cache/types.ts';
 import type { McpRequest } from '../protocol/classify.ts';
 import { INVALID_PARAMS, LEGACY_NOT_FOUND, METHOD_NOT_FOUND } from '../protocol/errors.ts';
+import type { Soon } from '../protocol/exchange.ts';
 import { type Params, paramsText } from '../protocol/params.ts';
 import type { Routing } from '../routing/resolve.ts';
 import { type AskDeps, type Asking, ask, type Member, type Told } from './ask.ts';
@@ -23,7 +24,7 @@ export function readFrom(
   member: Member,
   request: McpRequest,
   asking: Asking,
-): Promise<Cached<Told>> {
+): Soon<Cached<Told>> {
   const params = request.params as Params;
   return ask(deps, member, asking, {
     row: request.row,

@@ -1,5 +1,5 @@
 /** What a fetched page teaches routing: whose the items are that it names (design, section 4). */
-import { forwardedHeaders } from '../auth/forward.ts';
+import { varyingHeaders } from '../auth/forward.ts';
 import { cacheKey } from '../cache/key.ts';
 import type { Cached } from '../cache/types.ts';
 import type { LogOnce } from '../observability/log.ts';
@@ -37,7 +37,7 @@ export function editionOf(member: Member, row: MethodRow, asking: Asking): strin
     upstreamDigest: member.identity,
     revision: asking.version,
     method: row.method,
-    forwarded: forwardedHeaders(member.config, asking.head).varying,
+    forwarded: varyingHeaders(member.config, asking.head),
     uri: undefined,
     cursor: undefined,
     params,

@@ -18,7 +18,7 @@ export async function tell(member: Member, request: McpRequest, asking: Asking):
     name: undefined,
     params: paramsText(asking.params),
     version: request.version,
-    headers: forwardedHeaders(member.config, asking.head).headers,
+    headers: forwardedHeaders(member.config, asking.head),
     idempotent: request.row.idempotent,
     signal: asking.signal,
     maxBytes: MAX_BYTES,

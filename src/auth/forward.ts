@@ -6,23 +6,25 @@ import { type Head, PARAM_HEADER_PREFIX, passedOn } from '../protocol/headers.ts
 /** *Spec:* basic/index, "Trace context": passed through unchanged while the gateway makes no spans of its own. */
 const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const;
 
-export interface Forwarded {
-  /** Lower-case headers for the upstream request: credentials, forwarded and trace headers. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** `[name, value]` of every `forwardHeaders` name: part of the cache key, for public answers too. */
-  readonly varying: readonly (readonly [string, string | undefined])[];
+/** `[name, value]` of every `forwardHeaders` name of an upstream: part of the cache key, for public answers too. */
+export type Varying = readonly (readonly [name: string, value: string | undefined])[];
+
+const NOTHING_VARIES: Varying = [];
+
+/** What of a caller's request may change a public answer of this upstream. */
+export function varyingHeaders({ forwardHeaders }: UpstreamConfig, head: Head): Varying {
+  return forwardHeaders.length === 0
+    ? NOTHING_VARIES
+    : forwardHeaders.map((name) => [name, passedOn(head, name)]);
 }
 
 /**
- * The headers of a caller's request that this upstream may see, and the gateway's own credential for it.
- * *Never* one that `Connection` names (R9).
+ * The headers of a caller's request that this upstream may see, and the gateway's own credential for it, in lower
+ * case. *Never* one that `Connection` names (R9).
  */
-export function forwardedHeaders(upstream: UpstreamConfig, head: Head): Forwarded {
+export function forwardedHeaders(upstream: UpstreamConfig, head: Head): Readonly<Record<string, string>> {
   const headers: Record<string, string> = { ...ownCredential(upstream) };
-  const varying: [string, string | undefined][] = [];
-  for (const name of upstream.forwardHeaders) {
-    const value = passedOn(head, name);
-    varying.push([name, value]);
+  for (const [name, value] of varyingHeaders(upstream, head)) {
     if (value !== undefined && headers[name] === undefined) headers[name] = value;
   }
   if (upstream.auth.type === 'forward') {
@@ -33,7 +35,7 @@ export function forwardedHeaders(upstream: UpstreamConfig, head: Head): Forwarde
     const value = passedOn(head, name);
     if (value !== undefined) headers[name] = value;
   }
-  return { headers, varying };
+  return headers;
 }
 
 /** The `Mcp-Param-*` headers of a call, untouched; *never* one that `Connection` names (R9). */

@@ -34,12 +34,12 @@ export interface CacheOptions {
 /** See the file's head. Everything is over at once for requests that come after an `invalidate…`. */
 export interface Cache {
   /**
-   * Answers from the store, or by `load`, alone or together with others. Rejects with the signal's reason when the
+   * Answers from the store, at once where it is fresh, or by `load`, alone or together with others. Rejects with the signal's reason when the
    * caller leaves, and with what `load` rejects with where this request led. Reports to the observer once.
    *
    * Requests of one `baseKey` must have loads of one `T`.
    */
-  through<T>(request: CacheRequest, load: Load<T>): Promise<Cached<T>>;
+  through<T>(request: CacheRequest, load: Load<T>): Cached<T> | Promise<Cached<T>>;
   /** Drops everything of an upstream. */
   invalidateUpstream(upstream: string): void;
   /** Drops an upstream's answers to one method. */
@@ -181,12 +181,12 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
   }
 
   return {
-    through<T>(request: CacheRequest, load: Load<T>): Promise<Cached<T>> {
+    through<T>(request: CacheRequest, load: Load<T>): Cached<T> | Promise<Cached<T>> {
       if (request.use !== 'normal') return pass(request, load, request.use.bypass);
       const found = lookup(request);
       if (typeof found === 'string') return askAndReport(request, load, found);
       observer.cacheRequest(request.upstream, request.method, 'hit', 'memory');
-      return Promise.resolve(found);
+      return found;
     },
     invalidateUpstream: generations.invalidateUpstream,
     invalidateMethod: generations.invalidateMethod,

@@ -7,7 +7,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
 import { INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
-import type { Inbound } from '../protocol/exchange.ts';
+import type { Inbound, Reply } from '../protocol/exchange.ts';
 import { METHOD_HEADER } from '../protocol/headers.ts';
 import { methodRow } from '../protocol/methods.ts';
 import { BodyError, type BodyPlan, type Collected } from './body.ts';
@@ -90,12 +90,22 @@ export function onCollected(live: Live, body: Collected): void {
   if (live.refusal !== undefined) {
     return refuse(live, live.refusal, body.kind === 'whole' ? readableId(body.bytes) : undefined);
   }
-  void run(live, { route: live.route as string, head: live.head, body });
+  run(live, { route: live.route as string, head: live.head, body });
 }
 
-async function run(live: Live, inbound: Inbound): Promise<void> {
+function run(live: Live, inbound: Inbound): void {
   try {
-    respond(live, await live.context.handle(inbound, live));
+    const reply = live.context.handle(inbound, live);
+    if (reply instanceof Promise) void respondLater(live, inbound, reply);
+    else respond(live, reply);
+  } catch (error) {
+    onRejected(live, inbound, error);
+  }
+}
+
+async function respondLater(live: Live, inbound: Inbound, reply: Promise<Reply>): Promise<void> {
+  try {
+    respond(live, await reply);
   } catch (error) {
     onRejected(live, inbound, error);
   }

@@ -33,7 +33,7 @@ import {
   wholeObject,
   wholeValue,
 } from './json.ts';
-import { META_CAPABILITIES, META_VERSION, SUPPORTED_VERSIONS } from './meta.ts';
+import { META_CAPABILITIES, META_VERSION, META_WITHOUT_EFFECT, SUPPORTED_VERSIONS } from './meta.ts';
 import { isRemoved, type MethodRow, methodRow } from './methods.ts';
 import { hasParam, type Params, stringParam } from './params.ts';
 
@@ -67,6 +67,8 @@ export interface McpRequest {
   readonly params: Params | undefined;
   readonly head: Head;
   readonly body: Body;
+  /** Of a request that came before: the cache keys made for it, by the upstream's identity. See `repeats.ts`. */
+  readonly keys: Map<string, string> | undefined;
 }
 
 export type Message =
@@ -92,11 +94,14 @@ interface Envelope {
   readonly params: Member | undefined;
 }
 
-/** Keys that must be written exactly so, by what they fold to. */
-type Watched = ReadonlyMap<string, string>;
+/** Keys that must be written exactly so, by what they fold to; of the others usual ones need no folding. */
+interface Watched {
+  readonly byFolded: ReadonlyMap<string, string>;
+  readonly fine: ReadonlySet<string>;
+}
 
-function watching(names: readonly string[]): Watched {
-  return new Map(names.map((name) => [fold(name), name]));
+function watching(names: readonly string[], usual: readonly string[] = []): Watched {
+  return { byFolded: new Map(names.map((name) => [fold(name), name])), fine: new Set([...names, ...usual]) };
 }
 
 /** Of the capital I with a dot (U+0130) some readers make an i, others an i and a dot. */
@@ -105,19 +110,12 @@ function fold(key: string): string {
 }
 
 const WATCHED_TOP = watching(['jsonrpc', 'id', 'method', 'params']);
-const WATCHED_PARAMS = watching([
-  'name',
-  'uri',
-  'cursor',
-  'taskId',
-  'ref',
-  '_meta',
-  'inputResponses',
-  'requestState',
-  'notifications',
-]);
+const WATCHED_PARAMS = watching(
+  ['name', 'uri', 'cursor', 'taskId', 'ref', '_meta', 'inputResponses', 'requestState', 'notifications'],
+  ['arguments'],
+);
 const WATCHED_REF = watching(['type', 'uri', 'name']);
-const WATCHED_META = watching([META_VERSION, META_CAPABILITIES]);
+const WATCHED_META = watching([META_VERSION, META_CAPABILITIES], [...META_WITHOUT_EFFECT]);
 
 const NOTIFICATION = 'notifications/';
 
@@ -184,9 +182,9 @@ function ambiguous(members: readonly Member[], watched: Watched): string | undef
   for (const member of members) {
     const { key } = member;
     if (member === twice) return `"${key}" comes twice`;
-    if (watched.get(key) === key) continue;
-    const name = watched.get(fold(key));
-    if (name !== undefined && name !== key) return `"${key}" must be written "${name}"`;
+    if (watched.fine.has(key)) continue;
+    const name = watched.byFolded.get(fold(key));
+    if (name !== undefined) return `"${key}" must be written "${name}"`;
   }
   return undefined;
 }
@@ -279,7 +277,10 @@ function classifyRequest(head: Head, mirrored: Mirrored, body: Body, envelope: E
   const problem = badParams(row, params);
   if (problem !== undefined) return refused(problem, id);
   const name = nameOf(mirrored, row);
-  return { kind: 'request', request: { row, method, name, version, id, params, head, body } };
+  return {
+    kind: 'request',
+    request: { row, method, name, version, id, params, head, body, keys: undefined },
+  };
 }
 
 /** A body that flows: the headers decide alone, and the upstream compares. */
@@ -293,7 +294,7 @@ function classifyBegun(head: Head, mirrored: Mirrored, body: Body & { kind: 'beg
   const name = nameOf(mirrored, row);
   return {
     kind: 'request',
-    request: { row, method, name, version, id: undefined, params: undefined, head, body },
+    request: { row, method, name, version, id: undefined, params: undefined, head, body, keys: undefined },
   };
 }
 

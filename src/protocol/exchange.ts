@@ -71,5 +71,8 @@ export type Reply =
   /** `subscriptions/listen`: `opening` at once, comments while idle, `closing` when the gateway ends it. JSON texts. */
   | { readonly kind: 'listen'; readonly opening: string; readonly closing: string };
 
-/** The request path. *Never* rejects but for bugs. */
-export type Handle = (inbound: Inbound, exchange: Exchange) => Promise<Reply>;
+/** What may be there at once: the promises on its way would cost a cache hit more than its look-up does. */
+export type Soon<T> = T | Promise<T>;
+
+/** The request path. *Never* throws or rejects but for bugs. */
+export type Handle = (inbound: Inbound, exchange: Exchange) => Soon<Reply>;

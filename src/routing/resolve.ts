@@ -21,6 +21,8 @@ export type Plan =
   | { readonly kind: 'ask'; readonly ranks: readonly number[] }
   | { readonly kind: 'refuse'; readonly refusal: Refusal };
 
+const ONLY: Plan = { kind: 'single', rank: 0 };
+
 interface Rule {
   readonly method: string | undefined;
   readonly name: Pattern | undefined;
@@ -75,9 +77,7 @@ export class Routing {
     if (route === 'uri') return this.#resolveUri(request, name, context, stage);
     if (route === 'tool') return this.#resolveName('tools', name, context, stage);
     if (route === 'prompt') return this.#resolveName('prompts', name, context, stage);
-    return this.#upstreams.length === 1
-      ? { kind: 'single', rank: 0 }
-      : { kind: 'refuse', refusal: unknownMethod(request.method) };
+    return this.#upstreams.length === 1 ? ONLY : { kind: 'refuse', refusal: unknownMethod(request.method) };
   }
 
   /**
@@ -111,6 +111,7 @@ export class Routing {
   }
 
   #resolveUri(request: McpRequest, uri: string, context: string, stage: Stage): Plan {
+    if (this.#isAlone('resources')) return ONLY;
     const owner = this.#byClaim('resources', uri) ?? this.ownership.owner('resources', uri, context);
     const plan = this.#owned(owner, ['resources', 'templates'], stage);
     if (plan !== undefined) return plan;
@@ -123,6 +124,7 @@ export class Routing {
   }
 
   #resolveName(kind: 'tools' | 'prompts', name: string, context: string, stage: Stage): Plan {
+    if (this.#isAlone(kind)) return ONLY;
     const owner = this.#byClaim(kind, name) ?? this.ownership.owner(kind, name, context);
     const plan = this.#owned(owner, [kind], stage);
     if (plan !== undefined) return plan;
@@ -147,6 +149,11 @@ export class Routing {
     );
   }
 
+  /** There is but one upstream, and whatever is of this kind is its: nobody need look where. */
+  #isAlone(kind: Claimed): boolean {
+    return this.#upstreams.length === 1 && this.#open[kind].length === 1;
+  }
+
   /**
    * Steps 2 to 6, alike for everything that has one owner: the one that was found, or the only upstream there is, or
    * list first. Undefined: nobody's.
@@ -154,7 +161,7 @@ export class Routing {
   #owned(owner: number | undefined, learns: readonly [Owned, ...Owned[]], stage: Stage): Plan | undefined {
     if (owner !== undefined) return { kind: 'single', rank: owner };
     const open = this.withoutClaims(learns[0]);
-    if (this.#upstreams.length === 1 && open.length === 1) return { kind: 'single', rank: 0 };
+    if (this.#isAlone(claimKind(learns[0]))) return ONLY;
     return stage === 'first' && open.length > 0 ? { kind: 'learn', owned: learns } : undefined;
   }
 

@@ -382,7 +382,7 @@ export class World {
       body: { kind: 'whole', bytes: Buffer.from(JSON.stringify(rpc(method, params))) },
     } as const;
     assert.equal(classify(inbound.head, inbound.body).kind, 'request');
-    this.#fleet.handle(inbound, exchange).then(
+    Promise.resolve(this.#fleet.handle(inbound, exchange)).then(
       (reply) => {
         request.done = true;
         if (request.controller.signal.aborted) seen.left++;

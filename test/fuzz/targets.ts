@@ -6,11 +6,12 @@ import { cursor } from './targets/cursor.ts';
 import { listItem } from './targets/item.ts';
 import { answerReader, jsonWatch, scanner } from './targets/json.ts';
 import { globs, templates } from './targets/pattern.ts';
-import { classifier, headerCodec } from './targets/request.ts';
+import { classifier, headerCodec, repeats } from './targets/request.ts';
 import { sseFramer } from './targets/sse.ts';
 
 export const TARGETS: readonly Target[] = [
   classifier,
+  repeats,
   headerCodec,
   scanner,
   answerReader,

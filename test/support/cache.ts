@@ -120,7 +120,7 @@ export function createRig(memory: Partial<MemoryOptions> = {}) {
   const privately = (text: string, ttlMs = 60_000): Loaded<string> =>
     complete(text, { hints: { ttlMs, cacheScope: 'private' } });
   /** Starts a request; its load, if it comes to one, waits in `asked`. */
-  const ask = (partition: string, over: Partial<CacheRequest> = {}) =>
+  const ask = async (partition: string, over: Partial<CacheRequest> = {}) =>
     cache.through(request({ partition, ...over }), load(partition));
   /** The n-th load that was started. */
   const nth = (n: number): Asked => {

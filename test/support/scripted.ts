@@ -15,6 +15,7 @@ import { createPipeline } from '../../src/pipeline.ts';
 import { readAnswer } from '../../src/protocol/answer.ts';
 import type { Exchange, Handle, Reply } from '../../src/protocol/exchange.ts';
 import { readHead } from '../../src/protocol/headers.ts';
+import { Repeats } from '../../src/protocol/repeats.ts';
 import { Routing } from '../../src/routing/resolve.ts';
 import type { Failure, ReadOutcome, ReadRequest, Upstream } from '../../src/upstream/types.ts';
 import { mirrored, rawHeaders, rpc } from './mcp.ts';
@@ -221,6 +222,7 @@ export function fleet({
   );
   const handle = createPipeline({
     ...deps,
+    repeats: new Repeats(),
     version: '0',
     routes: new Map([['/mcp', { config: route, members, routing, lists, learner, discovery, identify }]]),
   });

@@ -189,27 +189,26 @@ async function play(moves: readonly Move[]): Promise<void> {
     const leaver = new AbortController();
     const read: Read = { caller: who, key: what, policy, begunAt: ++time, leaver, newest: seen };
     reads.push(read);
-    cache
-      .through<string>(
-        request({ partition: who, baseKey: what, method: METHOD, policy, signal: leaver.signal }),
-        (signal) =>
-          new Promise((land, crash) => {
-            loads.push({
-              id: loads.length,
-              by: read,
-              begunAt: ++time,
-              signal,
-              settle: { land, crash },
-              isOver: false,
-            });
-          }),
-      )
-      .then(
-        (cached) => answered(read, cached),
-        () => {
-          read.end = 'rejected';
-        },
-      );
+    const cached = cache.through<string>(
+      request({ partition: who, baseKey: what, method: METHOD, policy, signal: leaver.signal }),
+      (signal) =>
+        new Promise((land, crash) => {
+          loads.push({
+            id: loads.length,
+            by: read,
+            begunAt: ++time,
+            signal,
+            settle: { land, crash },
+            isOver: false,
+          });
+        }),
+    );
+    Promise.resolve(cached).then(
+      (cached) => answered(read, cached),
+      () => {
+        read.end = 'rejected';
+      },
+    );
   }
 
   function answered(read: Read, cached: Cached<string>): void {

@@ -46,7 +46,7 @@ function moving(catalogued: () => Parameters<typeof catalogue>[0]): Script {
 }
 
 /** Sends a tool call whose client can leave. */
-function call(f: Fleet, name: string, signal: AbortSignal): Promise<unknown> {
+async function call(f: Fleet, name: string, signal: AbortSignal): Promise<unknown> {
   const exchange: Exchange = { signal, facts: {}, notify: () => undefined };
   const bytes = new TextEncoder().encode(JSON.stringify(rpc('tools/call', { name })));
   return f.handle(

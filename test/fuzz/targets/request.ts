@@ -11,6 +11,7 @@ import {
 } from '../../../src/protocol/headers.ts';
 import { MAX_JSON_DEPTH } from '../../../src/protocol/json.ts';
 import { keyTexts, paramsText } from '../../../src/protocol/params.ts';
+import { Repeats } from '../../../src/protocol/repeats.ts';
 import { BODIES, REQUESTS } from '../corpus.ts';
 import type { Target } from '../engine.ts';
 import { keyOf, plain, readTree, stringOf, type Tree, valuesOf } from '../json-tree.ts';
@@ -75,6 +76,69 @@ function mutateHeaders(random: Random, headers: readonly string[]): string[] {
     }
   }
   return out;
+}
+
+const READS = REQUESTS.filter(({ body }) => body.includes('"resources/read"'));
+const IDS = [
+  '0',
+  '-7',
+  '12345678901234567890',
+  '"a"',
+  '""',
+  '"\\u0041"',
+  '"\\""',
+  '1.0',
+  '1e3',
+  '01',
+  '-',
+  'null',
+  '{}',
+  '"é"',
+];
+
+type RepeatsCase = {
+  readonly headers: readonly (readonly string[])[];
+  readonly bodies: readonly Uint8Array[];
+};
+
+/** What is taken for a repeat is understood as if it had come first (the fast lane). */
+export const repeats: Target<RepeatsCase> = {
+  name: 'repeats',
+  about: 'a request that came before is understood as if it had not',
+  generate(random) {
+    const seed = random.pick(READS);
+    const asked = Array.from({ length: 2 + random.below(5) }, () => {
+      const text = random.once(4)
+        ? seed.body
+        : seed.body.replace(/"id":[^,}]*/, () => `"id":${random.pick(IDS)}`);
+      const bytes = new TextEncoder().encode(text);
+      const body = random.once(4) ? mutateBytes(random, bytes, TOKENS, BYTES) : bytes;
+      return { headers: random.once(4) ? mutateHeaders(random, seed.headers) : seed.headers, body };
+    });
+    const all = [{ headers: seed.headers, body: new TextEncoder().encode(seed.body) }, ...asked];
+    return { headers: all.map(({ headers }) => headers), bodies: all.map(({ body }) => body) };
+  },
+  check({ headers, bodies }) {
+    const lane = new Repeats();
+    let repeated = 0;
+    for (const [at, body] of bodies.entries()) {
+      const head = readHead(headers[at] ?? []);
+      const message = lane.classify(head, { kind: 'whole', bytes: body });
+      assert.deepEqual(understood(message), understood(classify(head, { kind: 'whole', bytes: body })));
+      if (message.kind === 'request' && message.request.keys !== undefined) repeated++;
+    }
+    return `${repeated} repeats`;
+  },
+};
+
+function understood(message: Message): unknown {
+  if (message.kind !== 'request') return message;
+  const { row, method, name, version, id, params, head, body } = message.request;
+  assert.ok(params !== undefined && body.kind === 'whole');
+  return {
+    ...{ row, method, name, version, id, head, bytes: Buffer.from(body.bytes).toString('latin1') },
+    ...{ params: paramsText(params), texts: keyTexts(params) },
+  };
 }
 
 /** Classifies; what comes out must be what every parser behind the gateway would read (R5, R6, R8). */
