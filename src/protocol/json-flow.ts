@@ -51,6 +51,8 @@ export class ValueScan {
   state: 'open' | 'done' | 'broken' = 'open';
   #at: At = 'value';
   readonly #closers: number[] = [];
+  /** What may be open at once; less where the value itself lies in something. */
+  #most = MAX_JSON_DEPTH;
   #isKey = false;
   /** 0: none; 1: a backslash was the last byte; above: hex digits to come, plus one. */
   #escape = 0;
@@ -62,9 +64,10 @@ export class ValueScan {
   #literal = '';
   #literalAt = 0;
 
-  /** Begins anew; the next byte is the value's first. */
-  reset(): void {
+  /** Begins anew; the next byte is the value's first. @param depth how deep the value itself lies. */
+  reset(depth = 0): void {
     this.state = 'open';
+    this.#most = MAX_JSON_DEPTH - depth;
     this.#at = 'value';
     this.#closers.length = 0;
     this.#escape = 0;
@@ -128,7 +131,7 @@ export class ValueScan {
 
   #value(byte: number): void {
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (this.#closers.length >= MAX_JSON_DEPTH) this.state = 'broken';
+      if (this.#closers.length >= this.#most) this.state = 'broken';
       this.#closers.push(byte === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET);
       this.#at = byte === OPEN_BRACE ? 'first-key' : 'first-value';
     } else if (byte === QUOTE) {

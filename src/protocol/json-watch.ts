@@ -9,8 +9,8 @@
 
 /** A longer id is not captured: no client that wants an answer sends one. */
 export const MAX_ID_BYTES = 1024;
-/** A longer key is none of ours: `result` with every letter written as an escape takes 36. */
-export const MAX_KEY_BYTES = 64;
+/** A longer key is none of ours: `resourceTemplates` with every letter written as an escape takes 102. */
+export const MAX_KEY_BYTES = 102;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
