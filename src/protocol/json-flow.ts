@@ -4,16 +4,18 @@
  * As strict as `json.ts` (RFC 8259, UTF-8 validated): what the one accepts, the other does. Nothing is held but
  * where it stands. *Never* throws. *Bounded by* {@link MAX_JSON_DEPTH}; linear in the bytes.
  */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isSpace,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './bytes.ts';
 import { MAX_JSON_DEPTH } from './json.ts';
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
 
 /** 1 for every byte that stands in a string for itself, alone. */
 const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -271,11 +273,6 @@ function plainEnd(bytes: Uint8Array, from: number): number {
     i += 4;
   while (i < length && PLAIN[bytes[i] as number] === 1) i++;
   return i;
-}
-
-/** JSON white space. */
-export function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 function isDigit(byte: number): boolean {

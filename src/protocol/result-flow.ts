@@ -11,20 +11,14 @@
  * expected id for values that are looked at; pieces are views of what came. Linear in the bytes.
  */
 import { DECISIVE, RESERVED } from './answer.ts';
-import { isSpace, ValueScan } from './json-flow.ts';
+import { CLOSE_BRACE, COLON, COMMA, isSpace, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './bytes.ts';
+import { ValueScan } from './json-flow.ts';
 import { MAX_KEY_BYTES } from './json-watch.ts';
 
 /** A longer spelling of a resultType is not one of `complete`: eight letters, six bytes each, two quotes. */
 export const MAX_TYPE_BYTES = 50;
 /** Members beside `jsonrpc`, `id` and `result` that an answer may have: each name is remembered, to see it twice. */
 const MAX_OTHER_MEMBERS = 64;
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
 
 const TWICE = 'a member came twice';
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
