@@ -18,7 +18,7 @@ export const HTTP_METHODS = ['POST', 'GET', 'DELETE', 'OPTIONS', 'HEAD', 'PUT', 
 /** The statuses that the gateway and Node send, and 499 for a client that left before its answer. */
 export const HTTP_STATUSES = [
   200, 202, 204, 400, 401, 403, 404, 405, 406, 408, 411, 413, 414, 415, 417, 421, 429, 431, 499, 500, 501,
-  502, 503, 504,
+  502, 503, 504, 505,
 ];
 
 /** How an operation ended: `''` well, a JSON-RPC code (also as text), or what went wrong below JSON-RPC. */

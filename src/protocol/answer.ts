@@ -53,9 +53,10 @@ export type Answer =
   /** Not an answer: not JSON, no or both of `result` and `error`, another id, wrong types. */
   | { readonly kind: 'broken'; readonly reason: string };
 
-const RESERVED: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
-/** What is decided by these here (complete? empty? whose?) must hold for what the client's parser reads: not twice. */
-const DECISIVE: ReadonlySet<string> = new Set([
+/** Members of a result that the gateway writes itself. */
+export const RESERVED: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+/** What is decided by these (complete? empty? whose?) must hold for what the client's parser reads: not twice. */
+export const DECISIVE: ReadonlySet<string> = new Set([
   'resultType',
   'contents',
   'resources',

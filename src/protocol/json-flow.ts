@@ -4,16 +4,18 @@
  * As strict as `json.ts` (RFC 8259, UTF-8 validated): what the one accepts, the other does. Nothing is held but
  * where it stands. *Never* throws. *Bounded by* {@link MAX_JSON_DEPTH}; linear in the bytes.
  */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isSpace,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './bytes.ts';
 import { MAX_JSON_DEPTH } from './json.ts';
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
 
 /** 1 for every byte that stands in a string for itself, alone. */
 const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -51,6 +53,8 @@ export class ValueScan {
   state: 'open' | 'done' | 'broken' = 'open';
   #at: At = 'value';
   readonly #closers: number[] = [];
+  /** What may be open at once; less where the value itself lies in something. */
+  #most = MAX_JSON_DEPTH;
   #isKey = false;
   /** 0: none; 1: a backslash was the last byte; above: hex digits to come, plus one. */
   #escape = 0;
@@ -62,9 +66,10 @@ export class ValueScan {
   #literal = '';
   #literalAt = 0;
 
-  /** Begins anew; the next byte is the value's first. */
-  reset(): void {
+  /** Begins anew; the next byte is the value's first. @param depth how deep the value itself lies. */
+  reset(depth = 0): void {
     this.state = 'open';
+    this.#most = MAX_JSON_DEPTH - depth;
     this.#at = 'value';
     this.#closers.length = 0;
     this.#escape = 0;
@@ -128,7 +133,7 @@ export class ValueScan {
 
   #value(byte: number): void {
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (this.#closers.length >= MAX_JSON_DEPTH) this.state = 'broken';
+      if (this.#closers.length >= this.#most) this.state = 'broken';
       this.#closers.push(byte === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET);
       this.#at = byte === OPEN_BRACE ? 'first-key' : 'first-value';
     } else if (byte === QUOTE) {
@@ -268,11 +273,6 @@ function plainEnd(bytes: Uint8Array, from: number): number {
     i += 4;
   while (i < length && PLAIN[bytes[i] as number] === 1) i++;
   return i;
-}
-
-/** JSON white space. */
-export function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 function isDigit(byte: number): boolean {

@@ -6,20 +6,22 @@
  * the members of the outermost object only; it does not validate numbers, literals or matching brackets.
  * *Never* throws. *Bounded by* {@link MAX_ID_BYTES} and {@link MAX_KEY_BYTES}; linear in the bytes.
  */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isSpace,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './bytes.ts';
 
 /** A longer id is not captured: no client that wants an answer sends one. */
 export const MAX_ID_BYTES = 1024;
-/** A longer key is none of ours: `result` with every letter written as an escape takes 36. */
-export const MAX_KEY_BYTES = 64;
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
+/** A longer key is none of ours: `resourceTemplates` with every letter written as an escape takes 102. */
+export const MAX_KEY_BYTES = 102;
 
 type At =
   | 'start'
@@ -259,10 +261,6 @@ export function sameId(a: string, b: string): boolean {
   } catch {
     return false;
   }
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 function unescaped(key: string | undefined): string {

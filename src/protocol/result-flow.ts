@@ -4,13 +4,15 @@
  * What comes out is a `ResultTail` in pieces: each member of `result` with the bytes its value came with, without
  * the copies of `resultType`, `ttlMs` and `cacheScope`, wherever they stand. Its head is written before they are
  * seen, so what the head says is demanded of them: another type than `complete`, another id, an `error` beside
- * the result, no array under the member that must be one, or bytes that are no JSON end it as `broken`, and what
- * has come out by then must never be given an end.
+ * the result, no array under the member that must be one, a member that decides something twice, or bytes that are
+ * no JSON end it as `broken`, and what has come out by then must never be given an end.
  *
  * *Never* throws. *Bounded by* {@link MAX_KEY_BYTES} for a key that is held, {@link MAX_TYPE_BYTES} and the
  * expected id for values that are looked at; pieces are views of what came. Linear in the bytes.
  */
-import { isSpace, ValueScan } from './json-flow.ts';
+import { DECISIVE, RESERVED } from './answer.ts';
+import { CLOSE_BRACE, COLON, COMMA, isSpace, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './bytes.ts';
+import { ValueScan } from './json-flow.ts';
 import { MAX_KEY_BYTES } from './json-watch.ts';
 
 /** A longer spelling of a resultType is not one of `complete`: eight letters, six bytes each, two quotes. */
@@ -18,14 +20,8 @@ export const MAX_TYPE_BYTES = 50;
 /** Members beside `jsonrpc`, `id` and `result` that an answer may have: each name is remembered, to see it twice. */
 const MAX_OTHER_MEMBERS = 64;
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-
-const RESERVED: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+const TWICE = 'a member came twice';
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const END = Uint8Array.of(CLOSE_BRACE, CLOSE_BRACE);
 
 export interface ResultFlowOptions {
@@ -44,7 +40,9 @@ export class ResultFlow {
   #at: At = 'start';
   /** Whose members these are: the message's own, or its result's. */
   #inside: 'message' | 'result' = 'message';
+  /** Names of the message's members, and of the result's that decide something. */
   readonly #seen = new Set<string>();
+  readonly #decided = new Set<string>();
   #begun = false;
   #reason: string | undefined;
 
@@ -147,6 +145,10 @@ export class ResultFlow {
     const key = this.#key;
     this.#key = name;
     if (this.#inside === 'message') return this.#ownMember(name);
+    if (name !== undefined && (DECISIVE.has(name) || name === this.#options.array)) {
+      if (this.#decided.has(name)) this.#reason = TWICE;
+      this.#decided.add(name);
+    }
     if (name !== undefined && RESERVED.has(name)) {
       this.#use = name === 'resultType' ? 'look' : 'drop';
       return;
@@ -158,7 +160,7 @@ export class ResultFlow {
   #ownMember(name: string | undefined): void {
     this.#use = name === 'id' ? 'look' : 'drop';
     if (name === undefined) return;
-    if (this.#seen.has(name)) this.#reason = 'a member came twice';
+    if (this.#seen.has(name)) this.#reason = TWICE;
     else if (name === 'error') this.#reason = 'an error too large to be read, or both result and error';
     else if (this.#seen.size > MAX_OTHER_MEMBERS) this.#reason = 'too many members';
     this.#seen.add(name);
@@ -172,13 +174,13 @@ export class ResultFlow {
       this.#at = 'first-key';
       return i + 1;
     }
-    if (this.#inside === 'result' && this.#key === this.#options.array && !this.#arraySeen) {
+    if (this.#inside === 'result' && this.#key === this.#options.array) {
       if (byte !== OPEN_BRACKET) return this.#fail(`${this.#options.array} is no array`, i);
       this.#arraySeen = true;
     }
     this.#at = 'in-value';
     this.#looked = '';
-    this.#scan.reset();
+    this.#scan.reset(this.#inside === 'message' ? 1 : 2);
     return i;
   }
 
@@ -242,8 +244,9 @@ function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(text, (char) => char.charCodeAt(0));
 }
 
-/** The string that a JSON text of plain bytes spells; undefined when it is no string. */
-function spelled(text: string): string | undefined {
-  if (!text.startsWith('"')) return undefined;
+/** The string that a JSON text, one char a byte, spells; undefined when it is no string. */
+function spelled(binary: string): string | undefined {
+  if (!binary.startsWith('"')) return undefined;
+  const text = decoder.decode(bytesOf(binary));
   return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1);
 }

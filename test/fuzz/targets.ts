@@ -3,6 +3,7 @@ import type { Target } from './engine.ts';
 import { cacheKeys, callerContext } from './targets/cache-key.ts';
 import { configFile } from './targets/config.ts';
 import { cursor } from './targets/cursor.ts';
+import { flowScanner, resultFlow } from './targets/flow.ts';
 import { listItem } from './targets/item.ts';
 import { answerReader, jsonWatch, scanner } from './targets/json.ts';
 import { globs, templates } from './targets/pattern.ts';
@@ -16,6 +17,8 @@ export const TARGETS: readonly Target[] = [
   scanner,
   answerReader,
   jsonWatch,
+  flowScanner,
+  resultFlow,
   sseFramer,
   cursor,
   cacheKeys,

@@ -29,6 +29,8 @@ const RULES: Readonly<Record<string, string>> = {
   'span-scanner': 'R6',
   'answer-reader': 'R20',
   'json-watch': 'R8',
+  'flow-scanner': 'R6',
+  'result-flow': 'R25 R30',
   'sse-framer': 'R32 R34',
   cursor: 'R14',
   'cache-key': 'R22 R24',

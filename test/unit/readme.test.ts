@@ -32,6 +32,7 @@ import { TEMPLATE_EXPRESSION_COUNT_MAX, TEMPLATE_LENGTH_MAX } from '../../src/ro
 import { INDEX_TEMPLATE_COUNT_MAX } from '../../src/routing/template-index.ts';
 import { HELD_READS_BYTES } from '../../src/upstream/held.ts';
 import { configOf, loadText } from '../support/config.ts';
+import { PROXIES } from '../support/proxies/start.ts';
 
 const ROOT = process.cwd();
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -95,6 +96,19 @@ describe('the configurations in the README', () => {
     }
   });
 });
+
+test('the lines for proxies in the README are those that the proxies of the tests run with', () => {
+  for (const { name, configuration } of PROXIES) {
+    const run = new Set(linesOf(configuration(80, '127.0.0.1:8080', '/tmp')));
+    const lines = linesOf(blocks(name).join('\n'));
+    assert.ok(lines.length > 3, name);
+    for (const line of lines) assert.ok(run.has(line), `${name}: ${line}`);
+  }
+});
+
+function linesOf(text: string): readonly string[] {
+  return text.split('\n').flatMap((line) => line.trim() || []);
+}
 
 describe('the commands in the README', () => {
   test('are those of the command table, each of them', () => {

@@ -133,9 +133,6 @@ export const largeReads: readonly Row[] = [
     'a read of 10 MB with contents twice',
     largeRead((text) => `${text.slice(0, -2)},"contents":[]}}`),
     LARGE_CUT,
-    {
-      open: 'src/protocol/result-flow.ts: a second `contents` is passed on, though the first was the one checked',
-    },
   ),
   row(
     'R25',

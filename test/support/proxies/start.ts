@@ -39,6 +39,8 @@ http {
       proxy_http_version 1.1;
       proxy_set_header Connection "";
       proxy_set_header Host $http_host;
+      client_max_body_size 4m;
+      proxy_read_timeout 5m;
     }
   }
 }
@@ -48,15 +50,17 @@ http {
 
 const HAPROXY: ProxyKind = {
   name: 'haproxy',
-  // Without abortonclose it goes on waiting for a server when its client has left.
+  // Without abortonclose it goes on waiting for a server when its client has left; without http-no-delay a small event
+  // may wait for the next one.
   configuration: (port, to) => `global
   maxconn 500
 defaults
   mode http
   option abortonclose
+  option http-no-delay
   timeout connect 5s
-  timeout client 60s
-  timeout server 60s
+  timeout client 5m
+  timeout server 5m
 frontend mcp
   bind 127.0.0.1:${port}
   default_backend gateway
