@@ -3,6 +3,7 @@
  *
  * Every request of every route goes through here. The rooms decide; this page only says in which order.
  */
+
 import type { AskDeps, Asking, Member, Told } from './aggregate/ask.ts';
 import { callThrough } from './aggregate/call.ts';
 import { type Discovery, gatewayParams, serverInfo } from './aggregate/discover.ts';
@@ -36,6 +37,7 @@ import type { Head } from './protocol/headers.ts';
 import { LIST_METHODS, type ListShape } from './protocol/methods.ts';
 import { type KeyTexts, keyTexts, type Params, stringParam } from './protocol/params.ts';
 import type { Repeats } from './protocol/repeats.ts';
+import type { Signal } from './protocol/signal.ts';
 import type { Owned } from './routing/ownership.ts';
 import { notFound, type Plan, type Routing } from './routing/resolve.ts';
 import type { Failure } from './upstream/types.ts';
@@ -156,7 +158,7 @@ class Caller implements Asking {
     this.#exchange = exchange;
   }
 
-  get signal(): AbortSignal {
+  get signal(): Signal {
     return this.#exchange.signal;
   }
 }

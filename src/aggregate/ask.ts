@@ -4,6 +4,7 @@
  * Cache and upstream never meet but here: the cache decides whether to ask, the upstream answers, and this file says
  * what of an answer may be kept and what goes to whom.
  */
+
 import { forwardedHeaders, privateBound, seesCallers, varyingHeaders } from '../auth/forward.ts';
 import { cacheKey, type KeyParts } from '../cache/key.ts';
 import type { Cache } from '../cache/through.ts';
@@ -16,6 +17,7 @@ import type { Head } from '../protocol/headers.ts';
 import { arrayElements, memberOf } from '../protocol/json.ts';
 import type { MethodRow } from '../protocol/methods.ts';
 import { isRoundTrip, type KeyTexts, type Params } from '../protocol/params.ts';
+import type { Signal } from '../protocol/signal.ts';
 import type { Audience } from '../routing/ownership.ts';
 import type { Failure, FlowingTail, ReadOutcome, Upstream } from '../upstream/types.ts';
 
@@ -38,7 +40,7 @@ export interface Asking {
   /** Keys made before for the very same params and version, by the upstream's identity. */
   readonly keys: Map<string, string> | undefined;
   readonly version: string;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   readonly caching: 'on' | 'off';
   /** Takes the notifications of an SSE answer. */
   readonly notify?: (message: Uint8Array) => void;
@@ -119,7 +121,7 @@ async function load(
   member: Member,
   asking: Asking,
   question: Question,
-  signal: AbortSignal,
+  signal: Signal,
 ): Promise<Loaded<Told>> {
   const { row, flow, deadlineMs } = question;
   const outcome = await member.upstream.read({
@@ -163,13 +165,13 @@ class CacheAsk implements CacheRequest {
     this.#asking = asking;
   }
 
-  get signal(): AbortSignal {
+  get signal(): Signal {
     return this.#asking.signal;
   }
 }
 
 /** What flows is no flight any more: it ends with its one request. */
-function endWith(signal: AbortSignal, tail: FlowingTail): void {
+function endWith(signal: Signal, tail: FlowingTail): void {
   if (signal.aborted) tail.abort();
   else signal.addEventListener('abort', () => tail.abort(), { once: true });
 }

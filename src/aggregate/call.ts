@@ -42,6 +42,8 @@ export async function callThrough(
   const knownId = (): string | undefined => id ?? watch.id;
   if (outcome.kind === 'failure')
     return { kind: 'refused', id: knownId(), refusal: failureRefusal(outcome.failure) };
+  if (outcome.kind === 'whole')
+    return { kind: 'answer', status: 200, head: '', tail: outcome.chunks, headers: METHOD_HEADERS };
   if (outcome.status >= 200 && outcome.status < 300) return relay(outcome, knownId);
   return refusedCall(member, outcome, knownId());
 }
@@ -70,7 +72,14 @@ async function relay(outcome: Response, id: () => string | undefined): Promise<R
         headers: METHOD_HEADERS,
       };
     case 'json':
-      return { kind: 'relay', status: 200, media: 'json', body: outcome.body, headers: METHOD_HEADERS };
+      return {
+        kind: 'relay',
+        status: 200,
+        media: 'json',
+        body: outcome.body,
+        headers: METHOD_HEADERS,
+        ...(outcome.lengthBytes !== undefined && { lengthBytes: outcome.lengthBytes }),
+      };
     case 'other':
       await discard(outcome.body);
       return { kind: 'refused', id: id(), refusal: brokenUpstream() };

@@ -5,6 +5,7 @@
  * answers from what is known, waits little, and counts an upstream not seen yet as offering everything.
  * *Spec:* server/discover. Design, section 5.
  */
+
 import type { Cached } from '../cache/types.ts';
 import { readHead } from '../protocol/headers.ts';
 import { objectMembers } from '../protocol/json.ts';
@@ -18,6 +19,7 @@ import {
 } from '../protocol/meta.ts';
 import { methodRow, type Primitive } from '../protocol/methods.ts';
 import { keyTexts, type Params, paramsText } from '../protocol/params.ts';
+import { Abort, type Signal } from '../protocol/signal.ts';
 import { type AskDeps, type Asking, ask, audienceOf, type Member, type Told } from './ask.ts';
 import {
   learnt,
@@ -69,7 +71,7 @@ interface Heard {
 export class Discovery {
   readonly #deps: DiscoveryDeps;
   readonly #standing: Standing[];
-  readonly #stop = new AbortController();
+  readonly #stop = new Abort();
   readonly #retries = new Set<NodeJS.Timeout>();
   #started: Promise<void> | undefined;
 
@@ -135,9 +137,9 @@ export class Discovery {
   }
 
   async #probe(member: Member, retryMs: number): Promise<void> {
-    await this.#askOne(member, probing(this.#stop.signal)).catch(() => undefined);
+    await this.#askOne(member, probing(this.#stop)).catch(() => undefined);
     const { kind } = this.standing(member.rank);
-    if (kind === 'seen' || this.#stop.signal.aborted) return;
+    if (kind === 'seen' || this.#stop.aborted) return;
     // A server of an older revision may be replaced by a newer one, but not within a second.
     const waitMs = kind === 'legacy' ? LAST_RETRY_MS : retryMs;
     const timer = setTimeout(() => {
@@ -197,7 +199,7 @@ export function serverInfo(version: string): { name: string; title: string; vers
 }
 
 /** The gateway asking on its own behalf: an anonymous caller without capabilities. */
-function probing(signal: AbortSignal): Asking {
+function probing(signal: Signal): Asking {
   const params = gatewayParams();
   return {
     partition: GATEWAY,

@@ -4,7 +4,9 @@
  * *Bounded by* {@link LEARN_MS} a list, and shared: whoever asks for the same while it is under way waits for it, and
  * when the last of them has left, nothing more is asked (R35).
  */
+
 import type { MethodRow } from '../protocol/methods.ts';
+import { Abort, type Signal } from '../protocol/signal.ts';
 import { type Asking, audienceOf, type Member } from './ask.ts';
 import { endless, fetchPart, type PartsDeps } from './parts.ts';
 import { editionOf, ownedBy } from './teach.ts';
@@ -36,7 +38,7 @@ type Walked =
 /** Walks under way, and how many wait for them. */
 interface Learning {
   readonly done: Promise<boolean>;
-  readonly gone: AbortController;
+  readonly gone: Abort;
   waiterCount: number;
 }
 
@@ -70,11 +72,11 @@ export class Learner {
   }
 
   #begin(key: string, rows: readonly MethodRow[], asking: Asking): Learning {
-    const gone = new AbortController();
+    const gone = new Abort();
     const timer = setTimeout(() => gone.abort(new DOMException('took too long', 'TimeoutError')), LEARN_MS);
     timer.unref();
     // Whoever is first here must not take the walk along when leaving, nor count its time alone: others wait for it.
-    const lasting: Asking = { ...asking, signal: gone.signal, waiting: () => () => undefined };
+    const lasting: Asking = { ...asking, signal: gone, waiting: () => () => undefined };
     const { routing, members } = this.#deps;
     const walks = rows.flatMap((row) =>
       routing
@@ -165,7 +167,7 @@ export class Learner {
 }
 
 /** Waits, as long as the caller does. */
-function unlessLeft<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function unlessLeft<T>(work: Promise<T>, signal: Signal): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = (): void => reject(signal.reason);
     signal.addEventListener('abort', leave, { once: true });

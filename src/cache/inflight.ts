@@ -5,6 +5,7 @@
  * themselves, all at once. *Never* hands anything to a request that came after an invalidation the load began
  * before, and *never* lets one waiter's leaving, failing or slowness become another's.
  */
+import { Abort, type Signal } from '../protocol/signal.ts';
 
 /** Who may have what a load brought: the one who asked, its authorization context, or everybody. */
 export type Audience = 'leader' | 'context' | 'everyone';
@@ -23,7 +24,7 @@ export interface Passenger {
   /** The authorization context. */
   readonly context: string;
   /** The request's own: when it fires, this request's wait ends with its reason. */
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** A flight is joined only if its number is above this. */
   readonly floor: number;
 }
@@ -46,7 +47,7 @@ export interface Inflight {
   board<R>(
     key: string,
     passenger: Passenger,
-    run: (signal: AbortSignal, order: number) => Promise<Landing<R>>,
+    run: (signal: Signal, order: number) => Promise<Landing<R>>,
   ): Promise<Boarding<R>>;
   /** Flights that can still be joined. */
   readonly flightCount: number;
@@ -61,7 +62,7 @@ export const PATIENCE_MS = 10_000;
 
 interface Seat {
   readonly context: string;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   readonly leads: boolean;
   readonly leave: () => void;
   readonly resolve: (boarding: Boarding<unknown>) => void;
@@ -72,7 +73,7 @@ interface Flight {
   readonly key: string;
   readonly context: string;
   readonly order: number;
-  readonly controller: AbortController;
+  readonly controller: Abort;
   readonly seats: Set<Seat>;
   /** Set with the first passenger of another context. */
   stopPatience: (() => void) | undefined;
@@ -164,7 +165,7 @@ export function createInflight({ nextOrder, schedule }: InflightOptions): Inflig
     board<R>(
       key: string,
       passenger: Passenger,
-      run: (signal: AbortSignal, order: number) => Promise<Landing<R>>,
+      run: (signal: Signal, order: number) => Promise<Landing<R>>,
     ): Promise<Boarding<R>> {
       if (passenger.signal.aborted) return Promise.reject(passenger.signal.reason);
       const running = flights.get(key);
@@ -175,14 +176,14 @@ export function createInflight({ nextOrder, schedule }: InflightOptions): Inflig
         key,
         context: passenger.context,
         order: nextOrder(),
-        controller: new AbortController(),
+        controller: new Abort(),
         seats: new Set(),
         stopPatience: undefined,
         late: false,
       };
       flights.set(key, flight);
       const boarded = sit(flight, passenger, true) as Promise<Boarding<R>>;
-      run(flight.controller.signal, flight.order).then(
+      run(flight.controller, flight.order).then(
         (landing) => land(flight, landing),
         (error: unknown) => crash(flight, error),
       );

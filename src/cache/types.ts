@@ -1,5 +1,7 @@
 /** The contract of the cache room. `through.ts` is the only decider; stores are dumb. */
+
 import type { RawHints } from '../protocol/answer.ts';
+import type { Signal } from '../protocol/signal.ts';
 
 export type Scope = 'public' | 'private';
 
@@ -30,7 +32,7 @@ export interface CacheRequest {
   readonly use: 'normal' | { readonly bypass: 'mrtr' | 'disabled' };
   /** Pages of one upstream list: a first page loaded anew drops the later pages stored before it. */
   readonly chain?: { readonly id: string; readonly position: 'first' | 'later' };
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
 }
 
 /** What a load brings back. `T` is whatever the caller of `through` needs for what is not cacheable. */
@@ -55,7 +57,7 @@ export type Loaded<T> =
   | { readonly kind: 'failed'; readonly value: T; readonly stale: 'allowed' | 'never' };
 
 /** Asks the upstream. The signal is the flight's: it fires when the last waiter has left. */
-export type Load<T> = (signal: AbortSignal) => Promise<Loaded<T>>;
+export type Load<T> = (signal: Signal) => Promise<Loaded<T>>;
 
 /** How an answer came about, for `Cache-Status`, `Age`, metrics and the access log. */
 export type CacheOutcome =

@@ -4,12 +4,14 @@
  *
  * One per request and on the path of every cache hit: no closures, no promises, no timers of its own.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ListenConfig } from '../config/types.ts';
 import type { StreamKind } from '../observability/labels.ts';
 import type { Refusal } from '../protocol/errors.ts';
 import type { Exchange, Facts, Handle } from '../protocol/exchange.ts';
 import { type Head, readHead } from '../protocol/headers.ts';
+import { Abort, type Signal } from '../protocol/signal.ts';
 import { type AccountContext, account, type Ending } from './account.ts';
 import { type BodyOwner, type Collected, RequestBody } from './body.ts';
 import type { Cors, FlatHeaders } from './cors.ts';
@@ -104,7 +106,7 @@ export class Live implements Exchange, BodyOwner {
   readonly #startedAt: number;
   readonly #closeGauge: () => void;
   #closeStream: (() => void) | undefined;
-  #abort: AbortController | undefined;
+  #abort: Abort | undefined;
   #ended: ExchangeEnded | undefined;
   #events: 'none' | 'open' = 'none';
   #sentBytes = 0;
@@ -130,12 +132,12 @@ export class Live implements Exchange, BodyOwner {
   }
 
   /** Made when asked for: a cache hit never asks. */
-  get signal(): AbortSignal {
+  get signal(): Signal {
     if (this.#abort === undefined) {
-      this.#abort = new AbortController();
+      this.#abort = new Abort();
       if (this.#ended !== undefined) this.#abort.abort(this.#ended);
     }
-    return this.#abort.signal;
+    return this.#abort;
   }
 
   /** The client has left, or all is written. */

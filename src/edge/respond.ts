@@ -95,10 +95,10 @@ async function answerAsEvent(live: Live, { head, tail }: Answer): Promise<void> 
 }
 
 async function relay(live: Live, reply: Relay): Promise<void> {
-  const { status, media, head, body, broken, headers } = reply;
+  const { status, media, head, body, lengthBytes, broken, headers } = reply;
   if (!live.streaming) {
     if (media === 'sse') live.beginStream(status, headers, 'response');
-    else live.begin(status, headers, undefined);
+    else live.begin(status, headers, lengthBytes);
     if (head !== undefined) live.write(head);
     return pump(live, body, media);
   }

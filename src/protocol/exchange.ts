@@ -1,7 +1,9 @@
 /** The contract between the request path and the edge: what comes in, and every form an answer can take. */
+
 import type { Body } from './classify.ts';
 import type { Refusal } from './errors.ts';
 import type { Head } from './headers.ts';
+import type { Signal } from './signal.ts';
 
 /** A request whose transport was found in order. */
 export interface Inbound {
@@ -32,7 +34,7 @@ export interface Facts {
 /** The live side of a request. */
 export interface Exchange {
   /** Fires when the client has left, or when the gateway gives up at the end of its grace. */
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   readonly facts: Facts;
   /**
    * Sends a notification of a read before its answer: the answer then becomes an SSE stream and the reply its
@@ -66,6 +68,8 @@ export type Reply =
       /** Ends a body that breaks, where it has become an event: the JSON text of an error. */
       readonly broken?: string;
       readonly body: AsyncIterable<Uint8Array>;
+      /** How long a JSON body is, if that is known and nothing stands before it. */
+      readonly lengthBytes?: number;
       readonly headers: Readonly<Record<string, string>>;
     }
   /** `subscriptions/listen`: `opening` at once, comments while idle, `closing` when the gateway ends it. JSON texts. */

@@ -5,7 +5,9 @@
  * exchange be what the rest of the room needs: an answer's head as a value, its body as an iterator with
  * back-pressure, timers that keep their time, and one teardown for whichever side gives up first.
  */
+
 import type { Dispatcher } from 'undici';
+import type { Signal } from '../protocol/signal.ts';
 import { CANCELLED, failure, failureOf, type Stage, UpstreamError } from './failure.ts';
 import { type Head, readHead } from './head.ts';
 import type { Lane, Submission } from './pool.ts';
@@ -13,7 +15,7 @@ import type { Failure, StreamBody } from './types.ts';
 import { Upload } from './upload.ts';
 
 /** Received but not yet taken: above this the socket is not read any further. */
-const HIGH_WATER_BYTES = 64 * 1024;
+export const HIGH_WATER_BYTES = 64 * 1024;
 /** What may run out after the answer, so that its connection can be used again... */
 const MAX_DISCARDED_BYTES = 64 * 1024;
 /** ...and for how long. */
@@ -30,7 +32,7 @@ export interface ExchangeRequest {
   /** `[name, value, …]`. */
   readonly headers: string[];
   readonly body: string | Uint8Array | AsyncIterable<Uint8Array>;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** Over everything: waiting, connecting, sending, receiving. */
   readonly overallMs: number;
   /** Called once, when nothing is left of the exchange; without a failure when the answer came whole. */
@@ -45,6 +47,10 @@ export type Opening =
 type Step = IteratorResult<Uint8Array, undefined>;
 interface Waiter {
   resolve(step: Step): void;
+  reject(error: Error): void;
+}
+interface Gatherer {
+  resolve(chunks: readonly Uint8Array[] | undefined): void;
   reject(error: Error): void;
 }
 
@@ -71,6 +77,7 @@ export class Exchange
   #queuedBytes = 0;
   #paused = false;
   #waiter: Waiter | undefined;
+  #gatherer: Gatherer | undefined;
   #discarding = false;
   #discardedBytes = 0;
 
@@ -167,11 +174,14 @@ export class Exchange
     this.#queue.push(chunk);
     this.#queuedBytes += chunk.length;
     this.#paused = this.#queuedBytes >= HIGH_WATER_BYTES;
+    if (this.#paused) this.#gathered(undefined);
+    else if (this.#gatherer !== undefined) this.#startIdle();
     return !this.#paused;
   }
 
   onComplete(): void {
     this.#settle(undefined);
+    if (this.#gatherer !== undefined) this.#gathered(this.#takeAll());
     this.#waiter?.resolve(DONE);
     this.#waiter = undefined;
   }
@@ -201,6 +211,20 @@ export class Exchange
     if (this.#settled) return Promise.resolve(DONE);
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
+      this.#startIdle();
+    });
+  }
+
+  /**
+   * Waits for all of the body, as the first to read of it. @returns undefined for one of 64 KiB and more: it is read
+   * as it comes. Rejects as {@link next}.
+   */
+  whole(): Promise<readonly Uint8Array[] | undefined> {
+    if (this.#failure !== undefined) return Promise.reject(new UpstreamError(this.#failure));
+    if (this.#settled) return Promise.resolve(this.#takeAll());
+    if (this.#paused) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      this.#gatherer = { resolve, reject };
       this.#startIdle();
     });
   }
@@ -243,6 +267,8 @@ export class Exchange
     this.#opened = undefined;
     this.#waiter?.reject(new UpstreamError(failure));
     this.#waiter = undefined;
+    this.#gatherer?.reject(new UpstreamError(failure));
+    this.#gatherer = undefined;
   }
 
   /** The one teardown: whatever was opened for this exchange is closed here. */
@@ -257,6 +283,18 @@ export class Exchange
     this.#request.onSettled?.(failure, this.#head);
   }
 
+  #takeAll(): readonly Uint8Array[] {
+    const chunks = this.#queue;
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    return chunks;
+  }
+
+  #gathered(chunks: readonly Uint8Array[] | undefined): void {
+    this.#gatherer?.resolve(chunks);
+    this.#gatherer = undefined;
+  }
+
   #flow(): void {
     if (!this.#paused || this.#queuedBytes >= HIGH_WATER_BYTES / 2) return;
     this.#paused = false;
@@ -269,7 +307,7 @@ export class Exchange
     if (this.#phase === undefined) {
       // One timer for the whole body: a slow reader is no idle upstream, so it only counts while one waits.
       this.#phase = setTimeout(() => {
-        if (this.#waiter !== undefined) this.#fail(this.#timeout(ms));
+        if ((this.#waiter ?? this.#gatherer) !== undefined) this.#fail(this.#timeout(ms));
       }, ms);
     } else {
       this.#phase.refresh();

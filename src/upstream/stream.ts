@@ -7,7 +7,7 @@
 import { JsonWatch } from '../protocol/json-watch.ts';
 import { type Attempt, type Link, type OnEnd, unusableHead } from './call.ts';
 import { decoded } from './decode.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange, HIGH_WATER_BYTES } from './exchange.ts';
 import { failure, traitsOf, UpstreamError } from './failure.ts';
 import { type Head, requestHeaders } from './head.ts';
 import type { Endpoint } from './pool.ts';
@@ -52,43 +52,54 @@ async function answer(link: Link, head: Head, exchange: Exchange): Promise<Strea
   }
   exchange.idleAfter(link.timeouts.streamIdleMs);
   const { status, media, challenge, retryAfter } = head;
-  const response = { kind: 'response', status, media, body, challenge, retryAfter } as const;
-  return media === 'json' && status < 300 ? begun(response) : response;
-}
-
-/**
- * Waits for the first bytes of a JSON answer. Nothing has gone to the client before them, so what fails until then
- * is still a failure with a name, and only what fails later is a broken body (R37).
- */
-async function begun(response: Extract<StreamOutcome, { kind: 'response' }>): Promise<StreamOutcome> {
-  const { body } = response;
-  const iterator = body[Symbol.asyncIterator]();
+  // Decoded, it has another length.
+  const lengthBytes = body === exchange ? head.lengthBytes : undefined;
+  const response = { kind: 'response', status, media, body, lengthBytes, challenge, retryAfter } as const;
+  if (media !== 'json' || status >= 300) return response;
   try {
-    const first = await iterator.next();
-    if (first.done) {
-      const reason = failure('broken', 'http_response_incomplete', 'an answer of no bytes');
-      return { kind: 'failure', failure: reason };
-    }
-    return { ...response, body: resumed(first, iterator, body) };
+    return await (body === exchange ? gathered(response, exchange) : begun(response));
   } catch (error) {
     if (error instanceof UpstreamError) return { kind: 'failure', failure: error.failure };
     throw error;
   }
 }
 
-/** A body whose first step was taken. */
-function resumed(
-  first: IteratorResult<Uint8Array>,
-  iterator: AsyncIterator<Uint8Array>,
-  body: StreamBody,
-): StreamBody {
-  let taken: IteratorResult<Uint8Array> | undefined = first;
+type Response = Extract<StreamOutcome, { kind: 'response' }>;
+
+/**
+ * Nothing of a small answer goes to the client before all of it has come: in one piece it costs half, and what fails
+ * until then is a failure with a name. Only what fails later is a broken body (R37).
+ */
+async function gathered(response: Response, exchange: Exchange): Promise<StreamOutcome> {
+  const chunks = await exchange.whole();
+  return chunks === undefined ? response : whole(chunks);
+}
+
+function whole(chunks: readonly Uint8Array[]): StreamOutcome {
+  if (chunks.length > 0) return { kind: 'whole', chunks };
+  return { kind: 'failure', failure: failure('broken', 'http_response_incomplete', 'an answer of no bytes') };
+}
+
+/** The same of a body that was changed on its way. *Bounded by* {@link HIGH_WATER_BYTES} and its last chunk. */
+async function begun(response: Response): Promise<StreamOutcome> {
+  const { body } = response;
+  const iterator = body[Symbol.asyncIterator]();
+  const chunks: Uint8Array[] = [];
+  for (let bytes = 0; bytes < HIGH_WATER_BYTES; bytes += chunks.at(-1)?.length ?? 0) {
+    const { done, value } = await iterator.next();
+    if (done) return whole(chunks);
+    chunks.push(value);
+  }
+  return { ...response, body: resumed(chunks, iterator, body) };
+}
+
+/** A body that was begun to be read. */
+function resumed(chunks: Uint8Array[], iterator: AsyncIterator<Uint8Array>, body: StreamBody): StreamBody {
   return {
     [Symbol.asyncIterator]: () => ({
       next: () => {
-        const step = taken;
-        taken = undefined;
-        return step === undefined ? iterator.next() : Promise.resolve(step);
+        const value = chunks.shift();
+        return value === undefined ? iterator.next() : Promise.resolve({ done: false, value });
       },
       return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
     }),

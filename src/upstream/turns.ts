@@ -4,6 +4,7 @@
  * What no byte was sent of goes to every endpoint there is; what may have been read and was not answered goes once
  * more, if it may be repeated at all, and rather to another than to the same (R36).
  */
+import type { Signal } from '../protocol/signal.ts';
 import type { Balance, Turn, Use } from './balance.ts';
 import type { Attempt } from './call.ts';
 import { type Again, againAfter } from './failure.ts';
@@ -16,7 +17,7 @@ export interface Sending<Outcome> {
   readonly use: Use;
   /** May be read twice by the upstream. */
   readonly idempotent: boolean;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   once(turn: Turn): Promise<Attempt<Outcome>>;
   /** Says of an attempt what it showed of its endpoint. @param startedAt when it began. */
   settle(turn: Turn, attempt: Attempt<Outcome>, startedAt: number): void;

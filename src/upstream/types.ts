@@ -1,5 +1,7 @@
 /** The contract of the upstream room: what goes to an MCP server, and every way it can come back. */
+
 import type { Answer } from '../protocol/answer.ts';
+import type { Signal } from '../protocol/signal.ts';
 
 /** A read-method request: checked, rebuilt, under an id of the gateway's own. */
 export interface ReadRequest {
@@ -13,7 +15,7 @@ export interface ReadRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** Sent again, under a new id, when the connection broke before an answer began. */
   readonly idempotent: boolean;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /**
    * A hard limit, waiting for a connection included; never longer than the upstream's own `response` timeout.
    * Without it the `response` timeout holds, and each notification starts it anew, up to `call`.
@@ -78,16 +80,20 @@ export interface StreamRequest {
   /** The client's bytes: collected when small, otherwise a stream with back-pressure. */
   readonly body: Uint8Array | AsyncIterable<Uint8Array>;
   readonly idempotent: boolean;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
 }
 
 export type StreamOutcome =
+  /** All of a small JSON answer that is a success: no byte of it needs to wait for another. */
+  | { readonly kind: 'whole'; readonly chunks: readonly Uint8Array[] }
   | {
       readonly kind: 'response';
       readonly status: number;
       readonly media: 'json' | 'sse' | 'other';
       /** Decoded of any content encoding; ends with an exception of class `UpstreamError` when broken. */
       readonly body: StreamBody;
+      /** How long the body is, if that is known beforehand. */
+      readonly lengthBytes: number | undefined;
       readonly challenge: string | undefined;
       readonly retryAfter: string | undefined;
     }

@@ -1,10 +1,12 @@
 /** The body of a request, on real sockets: collected, flowing, too large, too slow, broken off. */
+
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { SCAN_BYTES } from '../../src/protocol/classify.ts';
 import { refusal } from '../../src/protocol/errors.ts';
 import type { Exchange, Inbound, Reply } from '../../src/protocol/exchange.ts';
+import type { Signal } from '../../src/protocol/signal.ts';
 import { answer, head, openEdge, type TestEdge, Wire } from '../support/edge-kit.ts';
 import { mirrored, rpc, until } from '../support/mcp.ts';
 
@@ -235,7 +237,7 @@ describe('R8: a refusal in the middle of a body', () => {
 
 describe('R35: a client that leaves', () => {
   test('while it uploads: the signal fires, and the rest breaks', async () => {
-    let signal: AbortSignal | undefined;
+    let signal: Signal | undefined;
     let broken: unknown;
     handler = async (inbound, exchange) => {
       signal = exchange.signal;

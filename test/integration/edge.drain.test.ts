@@ -125,7 +125,7 @@ describe('R43: a drain', () => {
         headers: {},
         body: (async function* () {
           yield Buffer.from('data: 1\n\n');
-          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
           yield Buffer.from(`data: ${(signal.reason as { code: string }).code}\n\n`);
         })(),
       }),

@@ -1,8 +1,10 @@
 /** The reply to a request, on real sockets: every form it can take, and every way it can end. */
+
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { refusal } from '../../src/protocol/errors.ts';
 import type { Exchange, Inbound, Reply } from '../../src/protocol/exchange.ts';
+import type { Signal } from '../../src/protocol/signal.ts';
 import { answer, openEdge, request, type TestEdge, Wire } from '../support/edge-kit.ts';
 import { until } from '../support/mcp.ts';
 
@@ -279,7 +281,7 @@ describe('R35: a client that leaves', () => {
     test(`in the middle of a relay, a client that ${reading}: the body is returned`, async () => {
       let ended = '';
       let pulledCount = 0;
-      let signal: AbortSignal | undefined;
+      let signal: Signal | undefined;
       handler = async (_inbound, exchange) => {
         signal = exchange.signal;
         return relay(

@@ -1,4 +1,5 @@
 /** What the tests of the cache room share: a clock that is moved by hand, loads that land when told to. */
+
 import { createMemoryStore, type MemoryOptions } from '../../src/cache/memory.ts';
 import { createCache } from '../../src/cache/through.ts';
 import type {
@@ -10,6 +11,7 @@ import type {
   Load,
   Loaded,
 } from '../../src/cache/types.ts';
+import type { Signal } from '../../src/protocol/signal.ts';
 
 export const POLICY: CachePolicy = {
   ttlDefaultMs: 0,
@@ -68,7 +70,7 @@ export function createRecorder() {
 /** One load that the cache has started, to be ended by the test. */
 export interface Asked {
   readonly by: string;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   readonly land: (loaded: Loaded<string>) => void;
   readonly crash: (error: Error) => void;
 }

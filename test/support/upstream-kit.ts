@@ -1,8 +1,10 @@
 /** What tests of the upstream room share: a configuration with short timeouts, requests, a recording observer. */
+import { Readable } from 'node:stream';
 import type { UpstreamConfig } from '../../src/config/types.ts';
 import type {
   ReadRequest,
   StreamBody,
+  StreamOutcome,
   StreamRequest,
   Upstream,
   UpstreamObserver,
@@ -102,8 +104,12 @@ export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
 
 /** The body of a call that must have been answered. */
 export async function bodyOf(upstream: Upstream, request: StreamRequest): Promise<StreamBody> {
-  const outcome = await upstream.stream(request);
-  if (outcome.kind !== 'response')
+  return bodyIn(await upstream.stream(request));
+}
+
+/** The body of an outcome that must be an answer. */
+export function bodyIn(outcome: StreamOutcome): StreamBody {
+  if (outcome.kind === 'failure')
     throw new Error(`no response: ${outcome.failure.kind}, ${outcome.failure.detail}`);
-  return outcome.body;
+  return outcome.kind === 'response' ? outcome.body : Readable.from(outcome.chunks, { objectMode: true });
 }

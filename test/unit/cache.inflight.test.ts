@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Boarding, createInflight, type Landing, PATIENCE_MS } from '../../src/cache/inflight.ts';
+import type { Signal } from '../../src/protocol/signal.ts';
 import { createClock, turn } from '../support/cache.ts';
 
 interface Run {
   readonly order: number;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   readonly land: (landing: Landing<string>) => void;
   readonly crash: (error: Error) => void;
 }
@@ -20,7 +21,7 @@ function create() {
   /** Boards as `who` of `context`; how it ends is written down under `who`. */
   function board(who: string, { context = 'alice', floor = 0, key = 'k' } = {}): AbortController {
     const controller = new AbortController();
-    const run = (signal: AbortSignal, at: number): Promise<Landing<string>> =>
+    const run = (signal: Signal, at: number): Promise<Landing<string>> =>
       new Promise((land, crash) => runs.push({ order: at, signal, land, crash }));
     inflight.board(key, { context, signal: controller.signal, floor }, run).then(
       (boarding: Boarding<string>) =>

@@ -3,10 +3,12 @@
  * callers leave, things are invalidated and the policy is tightened. Every answer's bytes name the load that made
  * them, and the oracle knows of every load for whom it was made, when, and what it came with.
  */
+
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Cached, CachePolicy, Loaded } from '../../src/cache/types.ts';
+import type { Signal } from '../../src/protocol/signal.ts';
 import { createRig, POLICY, textOf, turn } from '../support/cache.ts';
 
 const STALE_MS = 2_000;
@@ -92,7 +94,7 @@ interface MadeLoad {
   /** The read whose load it is. */
   readonly by: Read;
   readonly begunAt: number;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   readonly settle: {
     readonly land: (loaded: Loaded<string>) => void;
     readonly crash: (error: Error) => void;

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { LEARN_MS, LISTED_MS } from '../../src/aggregate/learn.ts';
 import type { Exchange } from '../../src/protocol/exchange.ts';
 import { readHead } from '../../src/protocol/headers.ts';
+import type { Signal } from '../../src/protocol/signal.ts';
 import { Routing } from '../../src/routing/resolve.ts';
 import { LOOKUP_STEP_COUNT_MAX, PAGE_STEP_COUNT_MAX, pageBudget } from '../../src/routing/template-index.ts';
 import { meta, mirrored, rawHeaders, rpc, until } from '../support/mcp.ts';
@@ -46,7 +47,7 @@ function moving(catalogued: () => Parameters<typeof catalogue>[0]): Script {
 }
 
 /** Sends a tool call whose client can leave. */
-async function call(f: Fleet, name: string, signal: AbortSignal): Promise<unknown> {
+async function call(f: Fleet, name: string, signal: Signal): Promise<unknown> {
   const exchange: Exchange = { signal, facts: {}, notify: () => undefined };
   const bytes = new TextEncoder().encode(JSON.stringify(rpc('tools/call', { name })));
   return f.handle(
@@ -181,8 +182,8 @@ describe('4.6 listing first', () => {
   });
 
   /** Upstream a answers a list when it is released. */
-  function held(): { f: Fleet; signals: AbortSignal[]; release: () => void } {
-    const signals: AbortSignal[] = [];
+  function held(): { f: Fleet; signals: Signal[]; release: () => void } {
+    const signals: Signal[] = [];
     let release: () => void = () => undefined;
     const answered = new Promise<void>((resolve) => {
       release = resolve;

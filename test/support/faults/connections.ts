@@ -4,8 +4,6 @@ import { chunk, event, head, LAST_CHUNK, PROGRESS } from '../fault-server.ts';
 import { begin, CANARY, goOn, hang, html, say } from '../simulator.ts';
 import {
   BAD_GATEWAY,
-  BROKEN_OFF,
-  CUT,
   FINE,
   INCOMPLETE,
   JSON_TYPE,
@@ -39,7 +37,7 @@ export const silences: readonly Row[] = [
       ask.request.socket.write(ask.text().slice(0, 40));
       await hang(ask);
     },
-    late(within('streamIdle', CUT)),
+    late(within('streamIdle', TIMEOUT)),
   ),
   row(
     'R38',
@@ -49,7 +47,7 @@ export const silences: readonly Row[] = [
       ask.request.socket.write(ask.text());
       await hang(ask);
     },
-    late(within('streamIdle', CUT)),
+    late(within('streamIdle', TIMEOUT)),
   ),
   row(
     'R38',
@@ -59,7 +57,7 @@ export const silences: readonly Row[] = [
       ask.request.socket.write('{');
       await goOn(ask, () => ' ');
     },
-    late(within('call', CUT)),
+    late(within('call', TIMEOUT)),
   ),
   row(
     'R32 R38',
@@ -127,7 +125,7 @@ export const endings: readonly Row[] = [
       promise(ask);
       ask.request.socket.end(ask.text().slice(0, 60));
     },
-    BROKEN_OFF,
+    REFUSED,
   ),
   row(
     'R33 R37',
@@ -138,7 +136,7 @@ export const endings: readonly Row[] = [
       await breath();
       ask.request.socket.resetAndDestroy();
     },
-    BROKEN_OFF,
+    REFUSED,
   ),
   row(
     'R33 R37',
@@ -147,7 +145,7 @@ export const endings: readonly Row[] = [
       begin(ask, 'application/json');
       ask.request.socket.end(chunk(ask.text().slice(0, 60)));
     },
-    BROKEN_OFF,
+    REFUSED,
   ),
   row(
     'R33 R37',
@@ -156,7 +154,7 @@ export const endings: readonly Row[] = [
       begin(ask, 'application/json');
       ask.request.socket.end(chunk(ask.text()));
     },
-    BROKEN_OFF,
+    REFUSED,
   ),
   row(
     'R33 R37',
@@ -165,7 +163,7 @@ export const endings: readonly Row[] = [
       ask.request.socket.write(head(200, { ...JSON_TYPE, Connection: 'close' }));
       ask.request.socket.end(ask.text().slice(0, 60));
     },
-    BROKEN_OFF,
+    REFUSED,
   ),
   row(
     'R33',
@@ -184,7 +182,7 @@ export const endings: readonly Row[] = [
       const bytes = Buffer.from(ask.text());
       ask.request.socket.end(chunk(bytes.subarray(0, bytes.indexOf('ü') + 1)));
     },
-    BROKEN_OFF,
+    REFUSED,
   ),
   row(
     'R33 R37',
@@ -193,7 +191,7 @@ export const endings: readonly Row[] = [
       begin(ask, 'application/json');
       ask.request.socket.end(`${chunk(ask.text().slice(0, 30))}zz\r\n${ask.text()}\r\n${LAST_CHUNK}`);
     },
-    BROKEN_OFF,
+    REFUSED,
   ),
 ];
 

@@ -2,17 +2,7 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { event, head } from '../fault-server.ts';
 import { type Switch, say, stream } from '../simulator.ts';
-import {
-  BROKEN_OFF,
-  BROKEN_STREAM,
-  FINE,
-  FINE_STREAM,
-  HELD_MIB,
-  REFUSED,
-  type Row,
-  row,
-  UNREAD,
-} from './row.ts';
+import { BROKEN_STREAM, FINE, FINE_STREAM, HELD_MIB, REFUSED, type Row, row, UNREAD } from './row.ts';
 
 const as =
   (type: string): Switch =>
@@ -89,7 +79,7 @@ export const codings: readonly Row[] = [
     'R33 R37',
     'gzip that is cut',
     coded('gzip', (text) => gzipSync(text).subarray(0, -12)),
-    BROKEN_OFF,
+    REFUSED,
   ),
   row(
     'R32 R33',

@@ -81,7 +81,6 @@ export const FINE_STREAM: Answers = { ...FINE, call: '200 stream: faulty' };
 export const REFUSED: Answers = { list: INCOMPLETE, read: BAD_GATEWAY, call: BAD_GATEWAY };
 /** Read answers are looked at, streamed ones are not (R20). */
 export const UNREAD: Answers = { ...REFUSED, call: '200 json: as sent' };
-export const BROKEN_OFF: Answers = { ...REFUSED, call: CUT };
 export const BROKEN_STREAM: Answers = { ...REFUSED, call: STREAM_ERROR };
 
 export const within = (deadline: Deadline, saw: string): Expected => ({ saw, within: deadline });
