@@ -3,8 +3,10 @@
  *
  *     npm test                          everything
  *     npm test -- unit/protocol cache   only files whose path holds one of these
+ *     npm test -- hostile               the hard cases: hostile clients, too much load, proxies in between
  *
- * Files under `integration/` start processes and run one at a time, after all others, which run two at a time.
+ * Files under `integration/` and `hostile/` start processes or press hard, and run one at a time, after all others,
+ * which run two at a time.
  * A test that is skipped is printed with its reason; with `CI` set, one skipped for a missing tool is a failure,
  * and so is, always, one skipped without a reason.
  */
@@ -16,7 +18,8 @@ import { endAll, type FileReport, runFile } from './runner/file.ts';
 
 /** How many files run at once, and how long one may take. */
 const PLAIN = { width: 2, timeoutMs: 90_000 };
-const INTEGRATION = { width: 1, timeoutMs: 240_000 };
+const ALONE = { width: 1, timeoutMs: 240_000 };
+const ALONE_FOLDERS = ['integration/', 'hostile/'];
 
 interface Outcome extends FileReport {
   /** `unit/layers`: the path below test/ without its ending. */
@@ -139,14 +142,14 @@ async function main(filters: readonly string[]): Promise<number> {
     print('0 passed, 1 failed');
     return 1;
   }
-  const isIntegration = (path: string): boolean => path.startsWith('integration/');
+  const runsAlone = (path: string): boolean => ALONE_FOLDERS.some((folder) => path.startsWith(folder));
   const outcomes = [
     ...(await runAll(
       root,
-      wanted.filter((path) => !isIntegration(path)),
+      wanted.filter((path) => !runsAlone(path)),
       PLAIN,
     )),
-    ...(await runAll(root, wanted.filter(isIntegration), INTEGRATION)),
+    ...(await runAll(root, wanted.filter(runsAlone), ALONE)),
   ];
   const broken = outcomes.flatMap(({ file, failures }) => failures.map(({ title }) => `${file}: ${title}`));
   print('');

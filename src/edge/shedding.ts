@@ -51,7 +51,8 @@ export class LateLoop {
     this.#turns.push({ lateMs, elapsedMs });
     this.#count(lateMs, elapsedMs, 1);
     for (let oldest = this.#turns[0]; oldest !== undefined; oldest = this.#turns[0]) {
-      if (this.#elapsedMs - oldest.elapsedMs < WINDOW_MS) break;
+      // Turns of seconds each would leave too few to be counted, and a loop that drowns would never be late.
+      if (this.#turns.length <= LATE_TURNS || this.#elapsedMs - oldest.elapsedMs < WINDOW_MS) break;
       this.#turns.shift();
       this.#count(-oldest.lateMs, -oldest.elapsedMs, -1);
     }

@@ -3,14 +3,17 @@
  *
  *     npm run fuzz -- --seconds 120                        every target in turn (default: 30 s)
  *     npm run fuzz -- --only classifier,cursor --seed 7    some of them, the cases of another run
+ *     npm run fuzz -- --only isolation                     callers and upstreams at the isolation model
  *
- * Prints the seed, cases and outcomes of each target, each finding with the smallest case that shows it, and
+ * The isolation model has its turn after the targets. Prints the seed, cases and outcomes of each target, each finding with the smallest case that shows it, and
  * `N findings`; exits 1 when there are any. The work is done in a worker: a case that never ends is told by the
  * thread that watches it.
  */
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import fc from 'fast-check';
 import { emptyTally, FINDINGS_PER_TARGET, runCases, type Tally, toldFinding, written } from './engine.ts';
+import { isolate } from './isolation.ts';
 import { Random, seedOf } from './random.ts';
 import { TARGETS } from './targets.ts';
 
@@ -24,6 +27,10 @@ interface Plan {
 
 /** A case that takes longer than this never ends. */
 const HANG_MS = 30_000;
+/** Not a target: its cases are whole fleets. */
+const ISOLATION = 'isolation';
+/** Its part of the time, beside targets. */
+const ISOLATION_SHARE = 0.2;
 /** Cases of one target before it is the next one's turn. */
 const TURN_MS = 200;
 
@@ -94,6 +101,17 @@ function printTally({ target, caseCount, outcomes, findings }: Tally): void {
   );
 }
 
+async function isolated(
+  seed: number,
+  seconds: number,
+): Promise<{ readonly runCount: number; readonly findings: number }> {
+  const details = await isolate({ seed, runCount: Number.POSITIVE_INFINITY, forMs: seconds * 1000 });
+  const findings = details.failed ? 1 : 0;
+  print(`${ISOLATION.padEnd(16)} ${String(details.numRuns).padStart(9)} runs   ${findings} findings`);
+  if (details.failed) print(`FINDING ${ISOLATION}: ${fc.defaultReportMessage(details)}`);
+  return { runCount: details.numRuns, findings };
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
@@ -102,14 +120,18 @@ async function main(args: readonly string[]): Promise<number> {
   const seconds = Number(values.seconds ?? 30);
   const seed = Number(values.seed ?? Math.floor(Math.random() * 1e9));
   const only = values.only?.split(',') ?? [];
-  const unknown = only.filter((name) => !TARGETS.some((target) => target.name === name));
-  if (!(seconds > 0) || !Number.isSafeInteger(seed) || unknown.length > 0) {
-    process.stderr.write(`--seconds N --seed N --only ${TARGETS.map(({ name }) => name).join(',')}\n`);
+  const names = [...TARGETS.map(({ name }) => name), ISOLATION];
+  if (!(seconds > 0) || !Number.isSafeInteger(seed) || !only.every((name) => names.includes(name))) {
+    process.stderr.write(`--seconds N --seed N --only ${names.join(',')}\n`);
     return 2;
   }
+  const isolating = only.length === 0 || only.includes(ISOLATION);
+  const targeting = only.length === 0 || only.some((name) => name !== ISOLATION);
+  const isolationShare = isolating ? (targeting ? ISOLATION_SHARE : 1) : 0;
   print(`seed ${seed}, ${seconds} s`);
   const place = new Int32Array(new SharedArrayBuffer(8));
-  const outcome = await watched({ seconds, seed, only, place });
+  const targetSeconds = seconds * (1 - isolationShare);
+  const outcome = targeting ? await watched({ seconds: targetSeconds, seed, only, place }) : [];
   if ('hung' in outcome) {
     print(outcome.hung);
     print('1 findings');
@@ -117,8 +139,9 @@ async function main(args: readonly string[]): Promise<number> {
   }
   for (const tally of outcome) printTally(tally);
   for (const finding of outcome.flatMap(({ findings }) => findings)) print(toldFinding(finding));
-  const caseCount = outcome.reduce((sum, tally) => sum + tally.caseCount, 0);
-  const count = outcome.reduce((sum, { findings }) => sum + findings.length, 0);
+  const isolation = isolating ? await isolated(seed, seconds * isolationShare) : { runCount: 0, findings: 0 };
+  const caseCount = outcome.reduce((sum, tally) => sum + tally.caseCount, isolation.runCount);
+  const count = outcome.reduce((sum, { findings }) => sum + findings.length, isolation.findings);
   print(`seed ${seed}: ${caseCount} cases`);
   print(`${count} findings`);
   return count === 0 ? 0 : 1;

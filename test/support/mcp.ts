@@ -1,5 +1,5 @@
 /** Requests of MCP 2026-07-28 as plain values, for tests that look at headers and bytes. */
-import { request as httpRequest } from 'node:http';
+import { type Agent, request as httpRequest } from 'node:http';
 import { encodeHeaderValue } from '../../src/protocol/headers.ts';
 
 export const VERSION = '2026-07-28';
@@ -43,12 +43,13 @@ export interface Got {
   };
 }
 
-/** One POST on its own connection; the answer of an SSE stream is its last message. */
+/** One POST, on its own connection without an agent; the answer of an SSE stream is its last message. */
 export function post(
   url: string,
   body: string | Uint8Array | Record<string, unknown>,
   headers: Record<string, string> = {},
   signal?: AbortSignal,
+  agent: Agent | false = false,
 ): Promise<Got> {
   const payload = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -56,7 +57,7 @@ export function post(
       url,
       {
         method: 'POST',
-        agent: false,
+        agent,
         headers: {
           'content-type': 'application/json',
           accept: 'application/json, text/event-stream',
@@ -105,6 +106,7 @@ export function call(
     headers?: Record<string, string>;
     id?: string | number;
     signal?: AbortSignal;
+    agent?: Agent;
   } = {},
 ): Promise<Got> {
   const name =
@@ -116,6 +118,7 @@ export function call(
     rpc(method, params, options.id),
     { ...mirrored(method, name), ...options.headers },
     options.signal,
+    options.agent,
   );
 }
 

@@ -38,6 +38,16 @@ describe('the loop', () => {
     assert.equal(jerky.late, true);
   });
 
+  test('is late when every turn takes seconds, though hardly two of them fit the window', () => {
+    const loop = new LateLoop();
+    late(loop, 2_000, 2);
+    assert.equal(loop.late, false);
+    late(loop, 2_000, 1);
+    assert.equal(loop.late, true);
+    late(loop, 5, 40);
+    assert.equal(loop.late, false);
+  });
+
   test('stays late until hardly any of three seconds was lost, so that it does not flap', () => {
     const loop = new LateLoop();
     late(loop, 1_000, 3);

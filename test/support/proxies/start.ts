@@ -76,7 +76,9 @@ export const PROXIES: readonly ProxyKind[] = [NGINX, HAPROXY];
 export function missing({ name }: ProxyKind): string | false {
   // Debian has them where only root looks.
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
-  return folders.some((folder) => existsSync(join(folder, name))) ? false : `install ${name} to run this`;
+  return folders.some((folder) => existsSync(join(folder, name)))
+    ? false
+    : `install the Debian package ${name}`;
 }
 
 export interface RunningProxy {

@@ -153,6 +153,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'edge/shedding TICK_MS': INNER,
   'edge/sweeper MAX_TICK_MS': INNER,
   'edge/sweeper MIN_TICK_MS': INNER,
+  'protocol/classify FEW_MEMBERS': INNER,
   'observability/lines MAX_CAUSES': 'how far the causes of an error are followed in the log',
   'observability/log BATCH_CHARS': INNER,
   'observability/log BATCH_MS': INNER,

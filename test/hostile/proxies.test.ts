@@ -39,6 +39,8 @@ const NAMES = [
 ];
 const PAGE_SIZE = 40;
 const STEPS = 5;
+/** Of the circuit of an upstream. */
+const FAILURES_TO_OPEN = 5;
 
 const closers: (() => Promise<unknown>)[] = [];
 const proxies = new Map<string, RunningProxy & { readonly quiet: Quiet }>();
@@ -373,12 +375,23 @@ for (const kind of PROXIES) {
         const got = await work;
         assert.deepEqual([got.status, got.json.error?.code, got.json.id], [status, code, 'a']);
       }
-      const dead = await call(url, 'resources/read', { uri: 'gone://x' }, { id: 'a' });
-      // Refused at first, and then left alone for a while.
-      assert.ok([502, 503].includes(dead.status), dead.text);
-      assert.match(String(dead.headers['proxy-status']), /^headgate; error=/);
-      assert.deepEqual([dead.json.error?.code, dead.json.id], [-32603, 'a']);
       assert.equal((await fetch(url)).status, 405);
+    });
+
+    test('R37, R38: an upstream that is down is a 502, and a 503 once it is left alone', async () => {
+      // Lists and discovers have asked it too: how many failures are left until then is not ours to say.
+      const statuses: number[] = [];
+      while (statuses.at(-1) !== 503 && statuses.length <= FAILURES_TO_OPEN) {
+        const dead = await call(url, 'resources/read', { uri: 'gone://x' }, { id: 'a' });
+        statuses.push(dead.status);
+        assert.equal(
+          dead.headers['proxy-status'],
+          `headgate; error=${dead.status === 503 ? 'destination_unavailable' : 'connection_refused'}`,
+        );
+        assert.equal(/^[1-9]\d*$/.test(String(dead.headers['retry-after'])), dead.status === 503);
+        assert.deepEqual([dead.json.error?.code, dead.json.id], [-32603, 'a']);
+      }
+      assert.deepEqual(statuses, [...statuses.slice(0, -1).map(() => 502), 503]);
     });
 
     test('a body in chunks is accepted, and so is the notification that the client posts on closing', async () => {
