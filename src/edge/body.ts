@@ -75,6 +75,7 @@ interface Waiting {
 }
 
 export class RequestBody implements Swept {
+  place = -1;
   /** Received so far. */
   receivedBytes = 0;
   /** Why the body cannot be read to its end; outranks whatever the request path made of it. */

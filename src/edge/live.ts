@@ -11,6 +11,7 @@ import type { StreamKind } from '../observability/labels.ts';
 import type { Refusal } from '../protocol/errors.ts';
 import type { Exchange, Facts, Handle } from '../protocol/exchange.ts';
 import { type Head, readHead } from '../protocol/headers.ts';
+import type { Listed, Roster } from '../protocol/roster.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { type AccountContext, account, type Ending } from './account.ts';
 import { type BodyOwner, type Collected, RequestBody } from './body.ts';
@@ -29,7 +30,7 @@ export interface EdgeContext extends TransportRules, AccountContext {
   readonly shedding: Shedding;
   /** Takes a body that has been collected. */
   readonly collected: (live: Live, body: Collected) => void;
-  readonly open: Set<Live>;
+  readonly open: Roster<Live>;
   /** `closing`: what comes is refused, and every connection closes behind its answer. */
   phase: 'starting' | 'open' | 'draining' | 'closing' | 'closed';
   /** Called when the last open request is over. */
@@ -86,7 +87,8 @@ export function nothingFollowsOn(socket: object): boolean {
   return (socket as Carrier)[LAST] === true;
 }
 
-export class Live implements Exchange, BodyOwner {
+export class Live implements Exchange, BodyOwner, Listed {
+  place = -1;
   readonly facts: Facts = {};
   readonly request: IncomingMessage;
   readonly response: ServerResponse;

@@ -8,6 +8,7 @@ import type { Address, HeadgateConfig } from '../config/types.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Handle } from '../protocol/exchange.ts';
+import { Roster } from '../protocol/roster.ts';
 import { createAdmission } from './admission.ts';
 import { createClientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
@@ -96,7 +97,7 @@ function createContext({ config, handle, metrics, log, now }: EdgeOptions): Edge
   const admission = createAdmission(listen);
   const clientAddress = createClientAddress(listen.trustedProxies);
   const proxied = listen.trustedProxies.length > 0;
-  const open = new Set<Live>();
+  const open = new Roster<Live>();
   const shedding = new Shedding({
     now,
     openCount: () => open.size,

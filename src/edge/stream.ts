@@ -68,6 +68,7 @@ export function listen(live: Live, { opening, closing }: Extract<Reply, { kind: 
 }
 
 class Heart implements Swept {
+  place = -1;
   readonly #live: Live;
   #beatAt: number;
 

@@ -4,9 +4,10 @@
  * A timer for each request would cost every cache hit; here a request that is done within a tick pays for two
  * operations on a set. Deadlines are late by two ticks at most, and never early.
  */
+import { type Listed, Roster } from '../protocol/roster.ts';
 
 /** Something that is looked at now and then. */
-export interface Swept {
+export interface Swept extends Listed {
   /** @param elapsedMs time since the last sweep. */
   sweep(elapsedMs: number): void;
 }
@@ -19,7 +20,7 @@ const MIN_TICK_MS = 20;
 export class Sweeper {
   readonly #tickMs: number;
   readonly #now: () => number;
-  readonly #swept = new Set<Swept>();
+  readonly #swept = new Roster<Swept>();
   #timer: NodeJS.Timeout | undefined;
   #sweptAt = 0;
 

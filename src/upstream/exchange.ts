@@ -59,6 +59,7 @@ const DONE: Step = { done: true, value: undefined };
 export class Exchange
   implements Dispatcher.DispatchHandler, Submission, StreamBody, AsyncIterator<Uint8Array>
 {
+  place = -1;
   readonly options: Dispatcher.DispatchOptions;
   readonly #request: ExchangeRequest;
   readonly #upload: Upload | undefined;
@@ -315,7 +316,8 @@ export class Exchange
   }
 
   #failAfter(ms: number): NodeJS.Timeout {
-    return setTimeout(() => this.#fail(this.#timeout(ms)), Math.min(ms, MAX_TIMER_MS));
+    // Whole milliseconds: Node keeps a list of timers for every length there is.
+    return setTimeout(() => this.#fail(this.#timeout(ms)), Math.min(Math.ceil(ms), MAX_TIMER_MS));
   }
 
   #timeout(ms: number): Failure {

@@ -5,6 +5,7 @@
  * minutes. So reads, streamed calls and listens never wait for each other's connections.
  */
 import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
+import { type Listed, Roster } from '../protocol/roster.ts';
 import { failure } from './failure.ts';
 import type { Failure } from './types.ts';
 
@@ -22,7 +23,7 @@ const KEEP_ALIVE_MARGIN_MS = 1_000;
 const MAX_RESPONSE_HEADER_BYTES = 32 * 1024;
 
 /** What a lane sends: an exchange, seen from here. */
-export interface Submission {
+export interface Submission extends Listed {
   readonly options: Dispatcher.DispatchOptions;
   readonly handler: Dispatcher.DispatchHandler;
   /** True until it has a connection. */
@@ -36,7 +37,7 @@ export class Lane {
   readonly #pool: Pool;
   readonly #bound: number;
   readonly #maxWaiting: number;
-  readonly #running = new Set<Submission>();
+  readonly #running = new Roster<Submission>();
   /** In order of arrival. A set, so that one who leaves leaves no trace. */
   readonly #waiting = new Set<Submission>();
 

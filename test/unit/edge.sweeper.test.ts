@@ -26,7 +26,7 @@ test('a process that stood still counts two ticks: what came meanwhile waits in 
     };
     const sweeper = new Sweeper(100, () => now);
     const seen: number[] = [];
-    const swept = { sweep: (ms: number) => seen.push(ms) };
+    const swept = { place: -1, sweep: (ms: number) => seen.push(ms) };
     sweeper.add(swept);
     for (const ms of [25, 25, 10_000]) tick(ms);
     sweeper.delete(swept);
@@ -41,7 +41,7 @@ test('the timer stops when there is nothing to sweep, and starts again', async (
   const sweeper = new Sweeper(80, () => performance.now());
   for (let round = 0; round < 2; round++) {
     let sweeps = 0;
-    const swept = { sweep: () => sweeps++ };
+    const swept = { place: -1, sweep: () => sweeps++ };
     sweeper.add(swept);
     await until(() => sweeps > 1, 'swept');
     sweeper.delete(swept);
