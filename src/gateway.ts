@@ -13,7 +13,7 @@ import { Discovery, type Standing } from './aggregate/discover.ts';
 import { Learner } from './aggregate/learn.ts';
 import { Lists, type RemainderPage } from './aggregate/list.ts';
 import { createIdentify, partitionKey } from './auth/caller.ts';
-import { upstreamIdentity } from './auth/forward.ts';
+import { PrivateBounds, upstreamIdentity } from './auth/forward.ts';
 import { createMemoryStore } from './cache/memory.ts';
 import { createRemainders } from './cache/remainders.ts';
 import { createCache } from './cache/through.ts';
@@ -84,7 +84,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   });
   const remainders = createRemainders<RemainderPage>({ now });
   const cache = createCache({ store, now, observer: metrics });
-  const deps = { cache, now, wallClock: Date.now, logOnce, maxEntryBytes };
+  const deps = { cache, now, wallClock: Date.now, bounds: new PrivateBounds(), logOnce, maxEntryBytes };
   const routes = buildRoutes(config, upstreams, (route, members) => {
     const routing = new Routing(
       route,

@@ -4,7 +4,7 @@
  * Every request of every route goes through here. The rooms decide; this page only says in which order.
  */
 
-import type { AskDeps, Asking, Member, Told } from './aggregate/ask.ts';
+import { type AskDeps, type Asking, freshAgain, type Member, type Told } from './aggregate/ask.ts';
 import { callThrough } from './aggregate/call.ts';
 import { type Discovery, gatewayParams, serverInfo } from './aggregate/discover.ts';
 import type { Learner } from './aggregate/learn.ts';
@@ -55,7 +55,8 @@ export interface RouteRuntime {
 
 export interface PipelineDeps extends AskDeps {
   readonly routes: ReadonlyMap<string, RouteRuntime>;
-  readonly repeats: Repeats;
+  /** The fast lane, or `classify` alone. */
+  readonly repeats: Pick<Repeats, 'classify'>;
   readonly version: string;
   readonly now: () => number;
 }
@@ -121,23 +122,25 @@ function asking(
 ): Asking {
   // A begun body shows no params; what is asked on its way (lists of names) is asked as the gateway.
   const params = request.params ?? gatewayParams();
-  const caller = new Caller(route, request, params, partition, exchange, waitClock(exchange.facts, now));
+  const caller = new Caller(route, request, params, partition, exchange, now);
   if (request.row.route === 'uri') caller.notify = (notification) => exchange.notify(notification);
   return caller;
 }
 
-/** A class for its one accessor: a signal costs a hit more than its look-up does, and a hit never asks for it. */
+/** A class for its accessors: what they make costs a hit more than its look-up does, and a hit never asks for it. */
 class Caller implements Asking {
   readonly partition: string;
   readonly head: Head;
   readonly params: Params;
-  readonly texts: KeyTexts;
   readonly keys: Map<string, string> | undefined;
   readonly version: string;
   readonly caching: 'on' | 'off';
-  readonly waiting: () => () => void;
   declare notify?: (message: Uint8Array) => void;
   readonly #exchange: Exchange;
+  readonly #now: () => number;
+  #texts: KeyTexts | undefined;
+  #waitCount = 0;
+  #waitingSince = 0;
 
   constructor(
     route: RouteRuntime,
@@ -145,17 +148,31 @@ class Caller implements Asking {
     params: Params,
     partition: string,
     exchange: Exchange,
-    waiting: () => () => void,
+    now: () => number,
   ) {
     this.partition = partition;
     this.head = head;
     this.params = params;
-    this.texts = keyTexts(params);
     this.keys = keys;
     this.version = version;
     this.caching = route.config.cache ? 'on' : 'off';
-    this.waiting = waiting;
     this.#exchange = exchange;
+    this.#now = now;
+  }
+
+  get texts(): KeyTexts {
+    this.#texts ??= keyTexts(this.params);
+    return this.#texts;
+  }
+
+  /** Adds up the time in which any upstream was waited for: waits side by side count once. */
+  waiting(): () => void {
+    if (this.#waitCount++ === 0) this.#waitingSince = this.#now();
+    return () => {
+      if (--this.#waitCount > 0) return;
+      const { facts } = this.#exchange;
+      facts.upstreamMs = (facts.upstreamMs ?? 0) + (this.#now() - this.#waitingSince);
+    };
   }
 
   get signal(): Signal {
@@ -316,9 +333,13 @@ function asListing(caller: Asking): Asking {
     members: [],
     meta: caller.params.meta.filter((member) => member.key !== 'progressToken'),
   };
-  const { notify: _, ...rest } = caller;
-  // An accessor is not copied.
-  return { ...rest, signal: caller.signal, params, texts: keyTexts(params), keys: undefined };
+  const { partition, head, version, signal, caching } = caller;
+  return {
+    ...{ partition, head, version, signal, caching, params },
+    texts: keyTexts(params),
+    keys: undefined,
+    waiting: () => caller.waiting(),
+  };
 }
 
 function answerFrom(
@@ -331,6 +352,8 @@ function answerFrom(
 ): Soon<Reply> {
   exchange.facts.upstream = member.config.name;
   if (request.row.body === 'streamed') return callThrough(member, request, exchange, deps.now);
+  const fresh = route.config.cache ? freshAgain(deps, member, request, context) : undefined;
+  if (fresh !== undefined) return readReply(member, request, fresh, exchange);
   const caller = asking(deps, route, request, context, exchange);
   if (request.row.route !== 'uri') return answerTold(member, request, caller);
   const cached = readFrom(deps, member, request, caller);
@@ -383,15 +406,3 @@ function noteError(facts: Facts, reply: Reply): void {
 }
 
 const CONNECT_ERRORS = /^(connection_refused|connection_timeout|dns_|tls_|destination_ip)/;
-
-/** Adds up the time in which any upstream was waited for: waits side by side count once. */
-function waitClock(facts: Facts, now: () => number): () => () => void {
-  let waits = 0;
-  let startedAt = 0;
-  return () => {
-    if (waits++ === 0) startedAt = now();
-    return () => {
-      if (--waits === 0) facts.upstreamMs = (facts.upstreamMs ?? 0) + (now() - startedAt);
-    };
-  };
-}

@@ -34,7 +34,8 @@ export function resultHead(
   hints?: { readonly ttlMs: number; readonly scope: 'public' | 'private' },
 ): string {
   const told = hints === undefined ? '' : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.scope}"`;
-  return `{"jsonrpc":"2.0","id":${id},"result":{"resultType":${JSON.stringify(resultType)}${told}`;
+  const type = resultType === 'complete' ? '"complete"' : JSON.stringify(resultType);
+  return `{"jsonrpc":"2.0","id":${id},"result":{"resultType":${type}${told}`;
 }
 
 /** `Cache-Status` and, on what was kept, `Age`. `failed`: what a stale answer stands in for. */

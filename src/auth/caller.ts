@@ -4,7 +4,7 @@
  * It covers everything of a request that can reach an upstream of its route or tells callers apart, so that two
  * callers who differ in any of it never share a private answer (R22). *Never* holds or yields a raw credential.
  */
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 import type { HeadgateConfig, RouteConfig } from '../config/types.ts';
 import type { Head } from '../protocol/headers.ts';
 
@@ -34,15 +34,20 @@ export function createIdentify(
     for (const name of config.upstreams.get(upstream)?.forwardHeaders ?? []) names.add(name);
   }
   const sorted = [...names].sort();
-  return (head) => identify(head, sorted, key);
+  const keyText = Buffer.from(key).toString('hex');
+  return (head) => identify(head, sorted, keyText);
 }
 
-function identify(head: Head, names: readonly string[], key: Uint8Array): string {
+/**
+ * SHA-256 with the key in front, as long as one block, and behind: an HMAC in all that matters here, without the
+ * object that Node makes for each, which costs a private hit as much as its look-up.
+ */
+function identify(head: Head, names: readonly string[], key: string): string {
   let told = '';
   for (const name of names) {
     const value = head.headers.get(name);
     // Lengths make the tuple unambiguous: no value can imitate the next header.
     if (value !== undefined) told += `${name}:${value.length}:${value};`;
   }
-  return told === '' ? ANONYMOUS : createHmac('sha256', key).update(told).digest('base64url');
+  return told === '' ? ANONYMOUS : hash('sha256', key + told + key, 'base64url');
 }

@@ -1,6 +1,7 @@
 /** What of a request reaches which upstream. By default: nothing that says who the caller is. */
 import { createHash } from 'node:crypto';
 import type { UpstreamConfig } from '../config/types.ts';
+import { BoundedMap } from '../protocol/bounded-map.ts';
 import { type Head, PARAM_HEADER_PREFIX, passedOn } from '../protocol/headers.ts';
 
 /** *Spec:* basic/index, "Trace context": passed through unchanged while the gateway makes no spans of its own. */
@@ -74,17 +75,31 @@ export type PrivateBound =
   | { readonly kind: 'for'; readonly ms: number }
   | { readonly kind: 'until'; readonly wallMs: number };
 
+const A_MINUTE: PrivateBound = { kind: 'for', ms: FORWARDED_PRIVATE_MS };
+
+/** Contexts whose token's end is remembered. */
+const REMEMBERED_TOKENS = 4_096;
+
 /**
  * Where a caller's own token is forwarded, a private hit is served without the upstream judging that token again:
  * at most until its `exp` where it can be read, otherwise for a minute. The token is not verified here; whoever
  * forges an `exp` only reaches what the upstream gave to this very token.
+ *
+ * *Bounded by* {@link REMEMBERED_TOKENS}; *never* holds a token: a context stands for one.
  */
-export function privateBound(upstream: UpstreamConfig, head: Head): PrivateBound | undefined {
-  if (upstream.auth.type !== 'forward') return undefined;
-  const expiresAt = tokenExpiry(head.headers.get('authorization'));
-  return expiresAt === undefined
-    ? { kind: 'for', ms: FORWARDED_PRIVATE_MS }
-    : { kind: 'until', wallMs: expiresAt };
+export class PrivateBounds {
+  readonly #known = new BoundedMap<string, PrivateBound>(REMEMBERED_TOKENS);
+
+  /** @param partition the caller's context, in which the token has a part. */
+  of(upstream: UpstreamConfig, head: Head, partition: string): PrivateBound | undefined {
+    if (upstream.auth.type !== 'forward') return undefined;
+    const known = this.#known.get(partition);
+    if (known !== undefined) return known;
+    const expiresAt = tokenExpiry(head.headers.get('authorization'));
+    const bound: PrivateBound = expiresAt === undefined ? A_MINUTE : { kind: 'until', wallMs: expiresAt };
+    this.#known.set(partition, bound);
+    return bound;
+  }
 }
 
 function tokenExpiry(authorization: string | undefined): number | undefined {

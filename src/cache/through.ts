@@ -18,6 +18,7 @@ import type {
   Entry,
   Load,
   Loaded,
+  Lookup,
   Scope,
   Store,
 } from './types.ts';
@@ -40,6 +41,8 @@ export interface Cache {
    * Requests of one `baseKey` must have loads of one `T`.
    */
   through<T>(request: CacheRequest, load: Load<T>): Cached<T> | Promise<Cached<T>>;
+  /** What `through` would answer at once; undefined where it would have to wait: then nothing has happened. */
+  fresh(request: Lookup): Cached<never> | undefined;
   /** Drops everything of an upstream. */
   invalidateUpstream(upstream: string): void;
   /** Drops an upstream's answers to one method. */
@@ -69,17 +72,17 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
     return undefined;
   }
 
-  function ownEntry(request: CacheRequest): Entry | undefined {
+  function ownEntry(request: Lookup): Entry | undefined {
     return living(privateKey(request.baseKey, request.partition), generations.ownFloor(request));
   }
 
-  function publicEntry(request: CacheRequest): Entry | undefined {
+  function publicEntry(request: Lookup): Entry | undefined {
     const entry = living(publicKey(request.baseKey), generations.publicFloor(request));
     // Stored under a policy that has been tightened since.
     return entry && scopeUnder(request.policy, entry.scope) === 'public' ? entry : undefined;
   }
 
-  function lookup(request: CacheRequest): Cached<never> | MissWhy {
+  function lookup(request: Lookup): Cached<never> | MissWhy {
     const at = now();
     const own = ownEntry(request);
     const ownHit = own && freshHit(own, request, 'private', at);
@@ -180,13 +183,21 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
     return passed(await load(request.signal), request, why, now());
   }
 
+  function reported(request: Lookup, hit: Cached<never>): Cached<never> {
+    observer.cacheRequest(request.upstream, request.method, 'hit', 'memory');
+    return hit;
+  }
+
   return {
     through<T>(request: CacheRequest, load: Load<T>): Cached<T> | Promise<Cached<T>> {
       if (request.use !== 'normal') return pass(request, load, request.use.bypass);
       const found = lookup(request);
       if (typeof found === 'string') return askAndReport(request, load, found);
-      observer.cacheRequest(request.upstream, request.method, 'hit', 'memory');
-      return found;
+      return reported(request, found);
+    },
+    fresh(request) {
+      const found = lookup(request);
+      return typeof found === 'string' ? undefined : reported(request, found);
     },
     invalidateUpstream: generations.invalidateUpstream,
     invalidateMethod: generations.invalidateMethod,
@@ -204,12 +215,7 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
   };
 }
 
-function freshHit(
-  entry: Entry,
-  { policy }: CacheRequest,
-  scope: Scope,
-  at: number,
-): Cached<never> | undefined {
+function freshHit(entry: Entry, { policy }: Lookup, scope: Scope, at: number): Cached<never> | undefined {
   const ttlMs = leftMs(ttlUnder(policy, entry, scope), entry.receivedAt, at);
   if (ttlMs === 0) return undefined;
   const outcome: CacheOutcome = { kind: 'hit', tier: 'memory', ageMs: ageMs(entry.receivedAt, at), ttlMs };

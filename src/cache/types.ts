@@ -20,7 +20,8 @@ export interface CachePolicy {
     | { readonly kind: 'until'; readonly at: number };
 }
 
-export interface CacheRequest {
+/** What is looked for, and for whom. */
+export interface Lookup {
   readonly upstream: string;
   readonly method: string;
   /** Everything that makes the answer but the caller: see `key.ts`. */
@@ -28,10 +29,13 @@ export interface CacheRequest {
   /** The caller's context; `anonymous` for callers without credentials. */
   readonly partition: string;
   readonly policy: CachePolicy;
-  /** `bypass`: neither lookup nor store nor sharing. */
-  readonly use: 'normal' | { readonly bypass: 'mrtr' | 'disabled' };
   /** Pages of one upstream list: a first page loaded anew drops the later pages stored before it. */
   readonly chain?: { readonly id: string; readonly position: 'first' | 'later' };
+}
+
+export interface CacheRequest extends Lookup {
+  /** `bypass`: neither lookup nor store nor sharing. */
+  readonly use: 'normal' | { readonly bypass: 'mrtr' | 'disabled' };
   readonly signal: Signal;
 }
 

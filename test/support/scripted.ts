@@ -6,6 +6,7 @@ import { Discovery } from '../../src/aggregate/discover.ts';
 import { Learner } from '../../src/aggregate/learn.ts';
 import { type ListDeps, Lists, type RemainderPage } from '../../src/aggregate/list.ts';
 import { createIdentify } from '../../src/auth/caller.ts';
+import { PrivateBounds } from '../../src/auth/forward.ts';
 import { createMemoryStore } from '../../src/cache/memory.ts';
 import { createRemainders } from '../../src/cache/remainders.ts';
 import { type Cache, createCache } from '../../src/cache/through.ts';
@@ -13,6 +14,7 @@ import type { CacheObserver } from '../../src/cache/types.ts';
 import type { RouteConfig, UpstreamConfig } from '../../src/config/types.ts';
 import { createPipeline } from '../../src/pipeline.ts';
 import { readAnswer } from '../../src/protocol/answer.ts';
+import { classify } from '../../src/protocol/classify.ts';
 import type { Exchange, Handle, Reply } from '../../src/protocol/exchange.ts';
 import { readHead } from '../../src/protocol/headers.ts';
 import { Repeats } from '../../src/protocol/repeats.ts';
@@ -133,6 +135,8 @@ export interface FleetOptions {
   }[];
   readonly route?: Partial<RouteConfig>;
   readonly partitionHeaders?: readonly string[];
+  /** `plain`: what comes again is taken apart again. */
+  readonly lane?: 'plain';
 }
 
 const silent: CacheObserver = {
@@ -148,6 +152,7 @@ export function fleet({
   upstreams: specs,
   route: routeRest = {},
   partitionHeaders = [],
+  lane,
 }: FleetOptions): Fleet {
   let time = 1_000_000;
   const now = (): number => time;
@@ -184,6 +189,7 @@ export function fleet({
     cache,
     maxEntryBytes: 8 << 20,
     now,
+    bounds: new PrivateBounds(),
     wallClock: () => 1_700_000_000_000 + time,
     logOnce: (key: string, _level: string, _fields: unknown, message: string) => {
       if (!said.has(key)) logged.push(message);
@@ -222,7 +228,7 @@ export function fleet({
   );
   const handle = createPipeline({
     ...deps,
-    repeats: new Repeats(),
+    repeats: lane === 'plain' ? { classify } : new Repeats(),
     version: '0',
     routes: new Map([['/mcp', { config: route, members, routing, lists, learner, discovery, identify }]]),
   });

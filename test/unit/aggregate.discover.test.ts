@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { startupSummary } from '../../src/admin/summary.ts';
 import { DISCOVER_WAIT_MS, Discovery } from '../../src/aggregate/discover.ts';
+import { PrivateBounds } from '../../src/auth/forward.ts';
 import { createMemoryStore } from '../../src/cache/memory.ts';
 import { createCache } from '../../src/cache/through.ts';
 import {
@@ -282,6 +283,7 @@ test('R35 R48: the probes of an upstream that is down leave nothing behind, and 
     cache: createCache({ store, now, observer }),
     now,
     wallClock: now,
+    bounds: new PrivateBounds(),
     logOnce: () => undefined,
     maxEntryBytes: 1 << 20,
     version: '0',
