@@ -130,14 +130,29 @@ describe('a call that goes wrong is a typed error with its id within a second', 
     });
   }
 
-  test('R33 R37: a JSON answer that breaks off never looks whole', async () => {
-    const cutting: Fault = async (request) => {
+  /** Breaks off in the middle of an answer, that many bytes into it. */
+  const breakingOff =
+    (bytes: number): Fault =>
+    async (request) => {
       await request.body();
       request.socket.write(head(200, { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' }));
-      request.socket.write(chunk('{"jsonrpc":"2.0","id":7,"result":{}'));
+      request.socket.write(chunk(`{"jsonrpc":"2.0","id":7,"result":{"x":"${'x'.repeat(bytes)}"`));
       setTimeout(() => request.socket.destroy(), 50);
     };
-    const { url } = await gateway(kept(await startFaultServer(withTools(['echo'], cutting))).url);
+
+  test('R37: a small JSON answer that breaks off', async () => {
+    const { url } = await gateway(kept(await startFaultServer(withTools(['echo'], breakingOff(10)))).url);
+    const { error, ms } = await rejection((await client(url)).callTool({ name: 'echo', arguments: {} }));
+    assert.equal(error.status, 502);
+    assert.ok(ms < 1_000, `${ms} ms`);
+    const raw = await call(url, 'tools/call', { name: 'echo' }, { id: 'cut' });
+    assert.deepEqual([raw.status, raw.json.id, raw.json.error?.code], [502, 'cut', -32603]);
+  });
+
+  test('R33 R37: a large JSON answer that breaks off never looks whole', async () => {
+    const { url } = await gateway(
+      kept(await startFaultServer(withTools(['echo'], breakingOff(200_000)))).url,
+    );
     await assert.rejects(call(url, 'tools/call', { name: 'echo' }));
   });
 });
