@@ -15,7 +15,7 @@ import { type ResultTail, tailMembers } from '../protocol/answer.ts';
 import type { McpRequest } from '../protocol/classify.ts';
 import type { Soon } from '../protocol/exchange.ts';
 import type { Head } from '../protocol/headers.ts';
-import { arrayElements, memberOf } from '../protocol/json.ts';
+import { arrayElements, memberOf, objectMembers, stringValue } from '../protocol/json.ts';
 import type { MethodRow } from '../protocol/methods.ts';
 import { isRoundTrip, type KeyTexts, type Params } from '../protocol/params.ts';
 import type { Signal } from '../protocol/signal.ts';
@@ -101,7 +101,7 @@ export function ask(deps: AskDeps, member: Member, asking: Asking, question: Que
   const request = new CacheAsk(
     member,
     asking,
-    question.row,
+    question,
     key,
     policyFor(deps, member, asking.head, asking.partition),
   );
@@ -182,16 +182,18 @@ class CacheAsk implements CacheRequest {
   readonly partition: string;
   readonly policy: CachePolicy;
   readonly use: CacheRequest['use'];
+  declare uri?: string;
   declare chain?: NonNullable<CacheRequest['chain']>;
   readonly #asking: Asking;
 
-  constructor(member: Member, asking: Asking, row: MethodRow, key: string, policy: CachePolicy) {
+  constructor(member: Member, asking: Asking, { row, uri }: Question, key: string, policy: CachePolicy) {
     this.upstream = member.config.name;
     this.method = row.method;
     this.baseKey = key;
     this.partition = asking.partition;
     this.policy = policy;
     this.use = isRoundTrip(asking.params) ? ROUND_TRIP : asking.caching === 'off' ? DISABLED : 'normal';
+    if (uri !== undefined) this.uri = uri;
     this.#asking = asking;
   }
 
@@ -208,7 +210,7 @@ function endWith(signal: Signal, tail: FlowingTail): void {
 
 /** Drops the stored pages of an upstream's list as this caller sees it: it refused its own cursor (R15). */
 export function dropPages(deps: AskDeps, member: Member, asking: Asking, row: MethodRow): void {
-  deps.cache.dropChain(chainId(member, asking, row), asking.partition);
+  deps.cache.dropChain(member.config.name, chainId(member, asking, row), asking.partition);
 }
 
 function policyFor(deps: AskDeps, { config }: Member, head: Head, partition: string): CachePolicy {
@@ -292,16 +294,18 @@ function sort(outcome: ReadOutcome, row: MethodRow): Loaded<Told> {
   }
   if (answer.resultType !== 'complete')
     return brokenAnswer(`resultType is not one of a ${row.method} result`);
-  const content = contentOf(answer.result.tail, row);
+  const { tail, storable } = answer.result;
+  const content = contentOf(tail, row);
   if (content === 'broken') return brokenAnswer(`no result of ${row.method}`);
   return {
     kind: 'complete',
-    tail: answer.result.tail,
-    storable: answer.result.storable,
+    tail,
+    storable,
     hints: answer.hints,
     receivedAt: outcome.receivedAt,
     // An empty `contents` can mean "not found" as well as "empty": passed on, not kept (R25).
     storableAtAll: content === 'full',
+    ...(row.route === 'uri' && { uris: urisIn(tail) }),
   };
 }
 
@@ -327,6 +331,16 @@ function contentOf(tail: Uint8Array, row: MethodRow): 'full' | 'empty' | 'broken
   const elements = member && arrayElements(tail, member.start);
   if (elements === undefined) return 'broken';
   return row.list === undefined && elements.length === 0 ? 'empty' : 'full';
+}
+
+/** The URIs that the contents of a read name, as far as they name any. */
+function urisIn(tail: Uint8Array): readonly string[] {
+  const contents = memberOf(tailMembers(tail), 'contents');
+  const elements = (contents && arrayElements(tail, contents.start)) ?? [];
+  return elements.flatMap((element) => {
+    const uri = memberOf(objectMembers(tail, element.start) ?? [], 'uri');
+    return (uri && stringValue(tail, uri)) ?? [];
+  });
 }
 
 /** Whom an answer teaches who owns what: everybody, if it came public or no caller could have changed it. */

@@ -30,6 +30,10 @@ export interface Generations {
   invalidateMethod(upstream: string, method: string): void;
   /** One key is over, for every caller. */
   invalidateKey(upstream: string, baseKey: string): void;
+  /** What depends on these resources is over, for every caller: names as in `uris.ts`. */
+  invalidateUris(upstream: string, fields: readonly string[]): void;
+  /** A load must have a number above this for an answer that depends on these resources. */
+  uriFloor(upstream: string, fields: readonly string[]): number;
   /** An answer came that is not for everybody: public ones asked for before it are not stored. */
   turnPrivate(upstream: string, baseKey: string): void;
   /** A first page came: the later pages that came before it are over. `partition` undefined: of the public chain. */
@@ -42,6 +46,7 @@ interface UpstreamMarks {
   everything: number;
   readonly methods: Map<string, number>;
   readonly keys: Marks;
+  readonly uris: Marks;
   readonly turned: Marks;
 }
 
@@ -64,6 +69,7 @@ export function createGenerations(): Generations {
       everything: 0,
       methods: new Map<string, number>(),
       keys: createMarks(),
+      uris: createMarks(),
       turned: createMarks(),
     };
     upstreams.set(upstream, made);
@@ -101,6 +107,15 @@ export function createGenerations(): Generations {
     },
     invalidateKey(upstream, baseKey) {
       marksOf(upstream).keys.set(baseKey, ++order);
+    },
+    invalidateUris(upstream, fields) {
+      const { uris } = marksOf(upstream);
+      const at = ++order;
+      for (const field of fields) uris.set(field, at);
+    },
+    uriFloor(upstream, fields) {
+      const uris = upstreams.get(upstream)?.uris;
+      return uris === undefined ? 0 : Math.max(0, ...fields.map((field) => uris.of(field)));
     },
     turnPrivate(upstream, baseKey) {
       marksOf(upstream).turned.set(baseKey, ++order);

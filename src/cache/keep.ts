@@ -10,6 +10,7 @@ import { keptMsUnder, sanitise, scopeUnder, ttlUnder } from './hints.ts';
 import type { Audience } from './inflight.ts';
 import { privateKey, publicKey } from './key.ts';
 import type { CacheObserver, CacheOutcome, CacheRequest, Loaded, Scope, Store } from './types.ts';
+import { dependsOn } from './uris.ts';
 
 /** Keys whose last answer is remembered: forgetting one costs shared flights, never correctness. */
 export const RECENT_MAX = 10_000;
@@ -28,6 +29,18 @@ export interface Kept<T> {
   readonly ttlMs: number;
   /** Who may be handed it. */
   readonly audience: Audience;
+  /** It came from there, and not from the upstream. */
+  readonly tier?: 'redis';
+}
+
+/** An answer that another replica's load brought, as the shared store has it. */
+export interface Adopted {
+  readonly tail: Uint8Array;
+  readonly ttlMs: number | undefined;
+  readonly scope: Scope;
+  /** Monotonic milliseconds. */
+  readonly receivedAt: number;
+  readonly uris: readonly string[];
 }
 
 /** Who could have been served the last answer for a key; `nobody`: it could not be stored, or not be held. */
@@ -36,6 +49,13 @@ export type LastAnswer = 'public' | 'private' | 'nobody';
 export interface Keeper {
   /** Stores what may be stored. *Never* throws. `order`: the load's, see `generations.ts`. */
   keep<T>(request: CacheRequest, order: number, loaded: Loaded<T>): Kept<T>;
+  /**
+   * Takes an answer of the shared store into this one. Undefined: something came here since, and it is not to be used.
+   * @param scope whose slot it comes from. `order`: that of the look-up.
+   */
+  adopt(request: CacheRequest, order: number, answer: Adopted, scope: Scope): Kept<never> | undefined;
+  /** Lets go of what a load stored: the shared store knows of an invalidation that has not been told here yet. */
+  disown(request: CacheRequest, order: number, scope: Scope): void;
   /** What came last for that key, as far as it is remembered. */
   lastAnswer(baseKey: string): LastAnswer | undefined;
 }
@@ -70,7 +90,8 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
   }
 
   /** True when an invalidation, or an answer that was asked for later, came first. */
-  function isOutrun(request: CacheRequest, order: number, scope: Scope): boolean {
+  function isOutrun(request: CacheRequest, order: number, scope: Scope, uris: readonly string[]): boolean {
+    if (order <= generations.uriFloor(request.upstream, uris)) return true;
     const floor =
       scope === 'private'
         ? generations.ownFloor(request)
@@ -89,6 +110,7 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
     answer: Complete,
     ttlMs: number,
     scope: Scope,
+    uris: readonly string[],
   ): Stored {
     if (!answer.storableAtAll) return 'not-storable';
     if (ttlMs === 0) {
@@ -109,6 +131,7 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
         receivedAt,
         deleteAt: receivedAt + keptMsUnder(policy, { ttlMs: hints.ttlMs, receivedAt }, scope),
         loadOrder: order,
+        ...(uris.length > 0 && { uris }),
       },
       isPublic ? undefined : partition,
     );
@@ -145,7 +168,8 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
     const ttlMs = ttlUnder(request.policy, { ttlMs: hints.ttlMs, receivedAt: answer.receivedAt }, scope);
     renewChain(request, scope);
     if (scope === 'private') turnPrivate(request);
-    if (isOutrun(request, order, scope)) {
+    const uris = fieldsOf(request, answer);
+    if (isOutrun(request, order, scope, uris)) {
       observer.cacheStore('memory', 'superseded');
       if (scope === 'private') last.set(request.baseKey, 'private');
       endOlder(privateKey(request.baseKey, request.partition), order);
@@ -153,7 +177,7 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
       const turned = order <= generations.turnedPrivateAt(request);
       return { stored: 'superseded', scope: turned ? 'private' : scope, ttlMs: 0, audience: 'leader' };
     }
-    const stored = write(request, order, answer, ttlMs, scope);
+    const stored = write(request, order, answer, ttlMs, scope, uris);
     settle(request, order, scope, stored);
     if (stored !== 'stored') return { stored, scope, ttlMs, audience: 'leader' };
     return { stored, scope, ttlMs, audience: scope === 'public' ? 'everyone' : 'context' };
@@ -189,6 +213,46 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
           }
       }
     },
+    adopt(request, order, answer, scope) {
+      const { upstream, baseKey, partition, policy } = request;
+      if (isOutrun(request, order, scope, answer.uris)) return undefined;
+      const { tail, ttlMs, receivedAt, uris } = answer;
+      const slot = slotKey(request, scope);
+      const result = store.set(
+        slot,
+        {
+          ...{ tail, upstream, scope: answer.scope, ttlMs, receivedAt, uris },
+          deleteAt: receivedAt + keptMsUnder(policy, answer, scope),
+          loadOrder: order,
+        },
+        scope === 'public' ? undefined : partition,
+      );
+      observer.cacheStore('memory', result);
+      landed.set(slot, order);
+      last.set(baseKey, scope);
+      const hints = { ttlMs, cacheScope: scope };
+      return {
+        loaded: { kind: 'complete', tail, storable: tail, hints, receivedAt, storableAtAll: true },
+        stored: 'stored',
+        scope,
+        ttlMs: ttlUnder(policy, answer, scope),
+        audience: scope === 'public' ? 'everyone' : 'context',
+        tier: 'redis',
+      };
+    },
+    disown(request, order, scope) {
+      const slot = slotKey(request, scope);
+      if (store.get(slot)?.loadOrder === order) store.delete(slot);
+    },
     lastAnswer: (baseKey) => last.get(baseKey),
   };
+}
+
+function slotKey({ baseKey, partition }: CacheRequest, scope: Scope): string {
+  return scope === 'public' ? publicKey(baseKey) : privateKey(baseKey, partition);
+}
+
+/** The resources that an answer depends on. */
+function fieldsOf({ uri }: CacheRequest, { uris = [] }: Complete): readonly string[] {
+  return uri === undefined ? [] : dependsOn(uri, uris);
 }

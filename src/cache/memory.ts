@@ -29,6 +29,8 @@ export interface MemoryOptions {
 export const ENTRY_OVERHEAD_BYTES = 512;
 /** What an account costs while it holds something, most of it an LRUCache: measured 2,240 bytes on Node 20. */
 export const ACCOUNT_OVERHEAD_BYTES = 2_560;
+/** What it costs to find an entry by a resource it depends on: the names, a set of its own, two places. */
+export const URI_OVERHEAD_BYTES = 512;
 /** Entries looked at, at every write, for those whose time is over. */
 const SWEEP_COUNT = 4;
 
@@ -62,6 +64,8 @@ export function createMemoryStore(options: MemoryOptions): Store {
   const quarterBytes = Math.floor(sizeBytes / 4);
   const halfBytes = Math.floor(sizeBytes / 2);
   const index = new Map<string, Slot>();
+  // By upstream and resource: the slots that depend on it.
+  const byUri = new Map<string, Set<Slot>>();
   const publicAccounts = new Map<string, Account>();
   // Its own bound counts partitions and is never reached: each of them has bytes, and those are bounded.
   const partitions = new LRUCache<string, Partition>({ maxSize: Number.MAX_SAFE_INTEGER });
@@ -99,9 +103,30 @@ export function createMemoryStore(options: MemoryOptions): Store {
     return partition;
   }
 
+  function noteUris(slot: Slot): void {
+    const { upstream, uris = [] } = slot.entry;
+    for (const field of uris) {
+      const name = uriName(upstream, field);
+      const dependent = byUri.get(name);
+      if (dependent === undefined) byUri.set(name, new Set([slot]));
+      else dependent.add(slot);
+    }
+  }
+
+  function forgetUris(slot: Slot): void {
+    const { upstream, uris = [] } = slot.entry;
+    for (const field of uris) {
+      const name = uriName(upstream, field);
+      const dependent = byUri.get(name);
+      dependent?.delete(slot);
+      if (dependent?.size === 0) byUri.delete(name);
+    }
+  }
+
   function remove(slot: Slot): void {
     const { account } = slot;
     index.delete(slot.key);
+    forgetUris(slot);
     account.slots.delete(slot.key);
     tally(account, -slot.bytes);
     if (account.slots.size > 0) return;
@@ -164,7 +189,11 @@ export function createMemoryStore(options: MemoryOptions): Store {
       return slot.entry;
     },
     set(key, entry, partition) {
-      const bytes = entry.tail.byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES;
+      const bytes =
+        entry.tail.byteLength +
+        2 * key.length +
+        ENTRY_OVERHEAD_BYTES +
+        (entry.uris?.length ?? 0) * URI_OVERHEAD_BYTES;
       const limitBytes = partition === undefined ? publicLimit() : quarterBytes;
       if (entry.tail.byteLength > maxEntryBytes || bytes + ACCOUNT_OVERHEAD_BYTES > limitBytes)
         return 'too_large';
@@ -173,6 +202,7 @@ export function createMemoryStore(options: MemoryOptions): Store {
       const account = openAccount(entry.upstream, partition);
       const slot: Slot = { key, entry: { ...entry, tail: detached(entry.tail) }, bytes, account };
       index.set(key, slot);
+      noteUris(slot);
       account.slots.set(key, slot, { size: 1 });
       tally(account, bytes);
       sweep();
@@ -185,6 +215,10 @@ export function createMemoryStore(options: MemoryOptions): Store {
       evict(slot, 'invalidated');
       return true;
     },
+    deleteUri(upstream, field) {
+      const dependent = byUri.get(uriName(upstream, field));
+      if (dependent !== undefined) for (const slot of [...dependent]) evict(slot, 'invalidated');
+    },
     get entryCount() {
       return index.size;
     },
@@ -192,6 +226,10 @@ export function createMemoryStore(options: MemoryOptions): Store {
       return totalBytes;
     },
   };
+}
+
+function uriName(upstream: string, field: string): string {
+  return `${upstream} ${field}`;
 }
 
 function largest(accounts: ReadonlyMap<string, Account>): Account | undefined {

@@ -5,11 +5,14 @@
  * it brings goes to `keep.ts`. *Never* hands a caller bytes that were made for another, unless they came public.
  * *Spec:* server/utilities/caching.
  */
+import type { Signal } from '../protocol/signal.ts';
 import { createGenerations } from './generations.ts';
 import { ageMs, keptMsUnder, leftMs, sanitise, scopeUnder, ttlUnder } from './hints.ts';
 import { type Boarding, createInflight, type Schedule, scheduleTimeout } from './inflight.ts';
 import { createKeeper, type Kept, type LastAnswer } from './keep.ts';
 import { privateKey, publicKey } from './key.ts';
+import { EVERYTHING, type RemoteFound, type RemoteStore } from './remote-types.ts';
+import { droppedField, keyField, lookupOf, methodField, raisedBy, readField, slotOf } from './shared.ts';
 import type {
   Cached,
   CacheObserver,
@@ -22,6 +25,7 @@ import type {
   Scope,
   Store,
 } from './types.ts';
+import { dependsOn, updatedFields, uriField } from './uris.ts';
 
 export interface CacheOptions {
   readonly store: Store;
@@ -30,7 +34,10 @@ export interface CacheOptions {
   readonly observer: CacheObserver;
   /** Default: the clock's own timers. */
   readonly schedule?: Schedule;
+  /** The tier that all replicas share. */
+  readonly remote?: RemoteStore;
 }
+
 
 /** See the file's head. Everything is over at once for requests that come after an `invalidate…`. */
 export interface Cache {
@@ -43,23 +50,33 @@ export interface Cache {
   through<T>(request: CacheRequest, load: Load<T>): Cached<T> | Promise<Cached<T>>;
   /** What `through` would answer at once; undefined where it would have to wait: then nothing has happened. */
   fresh(request: Lookup): Cached<never> | undefined;
-  /** Drops everything of an upstream. */
-  invalidateUpstream(upstream: string): void;
+  /**
+   * Drops everything of an upstream. Like all of these: here at once, and for all replicas when the promise is
+   * fulfilled, as far as they can be told at present. *Never* rejects.
+   */
+  invalidateUpstream(upstream: string): Promise<void>;
   /** Drops an upstream's answers to one method. */
-  invalidateMethod(upstream: string, method: string): void;
+  invalidateMethod(upstream: string, method: string): Promise<void>;
   /** Drops one key for every caller. */
-  invalidateKey(upstream: string, baseKey: string): void;
+  invalidateKey(upstream: string, baseKey: string): Promise<void>;
+  /** Drops what an update of that resource ends, for every caller: see `uris.ts`. */
+  invalidateUri(upstream: string, uri: string): Promise<void>;
   /** Drops all pages of an upstream's list, as that caller sees it: it refused its own cursor. */
-  dropChain(id: string, partition: string): void;
+  dropChain(upstream: string, id: string, partition: string): void;
   /** Loads that requests can still join. */
   readonly flightCount: number;
 }
+
+const READ = 'resources/read';
+
+type RemoteAnswers = Extract<RemoteFound, { kind: 'asked' }>;
 
 /** Whether an entry was there whose time is over. */
 type MissWhy = Extract<CacheOutcome, { kind: 'miss' }>['why'];
 
 /** *Bounded by* the store, and by the bounds that `keep.ts`, `generations.ts` and `inflight.ts` name. */
-export function createCache({ store, now, observer, schedule = scheduleTimeout }: CacheOptions): Cache {
+export function createCache(options: CacheOptions): Cache {
+  const { store, now, observer, schedule = scheduleTimeout, remote } = options;
   const generations = createGenerations();
   const keeper = createKeeper({ store, generations, observer });
   const inflight = createInflight({ nextOrder: generations.next, schedule });
@@ -105,6 +122,7 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
 
   function deliver<T>(request: CacheRequest, kept: Kept<T>, why: MissWhy, by: 'self' | 'another'): Cached<T> {
     const { loaded, scope, stored } = kept;
+    if (kept.tier === 'redis') return fromRedis(kept);
     const collapsed = by === 'another';
     const outcome: CacheOutcome = { kind: 'miss', why, stored, collapsed };
     if (collapsed) observer.collapsed(request.upstream);
@@ -139,8 +157,75 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
       last = keeper.lastAnswer(request.baseKey);
     }
     request.signal.throwIfAborted();
-    const order = generations.next();
-    return deliver(request, keeper.keep(request, order, await load(request.signal)), why, 'self');
+    return deliver(request, await fetch(request, generations.next(), request.signal, load), why, 'self');
+  }
+
+  /** Asks Redis, where there is one, and then the upstream. @param order taken before either is asked. */
+  async function fetch<T>(
+    request: CacheRequest,
+    order: number,
+    signal: Signal,
+    load: Load<T>,
+  ): Promise<Kept<T>> {
+    if (remote === undefined) return keeper.keep(request, order, await load(signal));
+    const found = await remote.lookup(lookupOf(request, remote.sealsPrivate));
+    const adopted = found.kind === 'asked' ? adopt(request, order, found) : undefined;
+    if (adopted !== undefined) return adopted;
+    const kept = keeper.keep(request, order, await load(signal));
+    if (found.kind === 'asked') void share(remote, request, order, found.token, kept);
+    return kept;
+  }
+
+  /** Takes in what Redis has; what is fresh is the answer, what is not stays for `staleIfError`. */
+  function adopt(request: CacheRequest, order: number, found: RemoteAnswers): Kept<never> | undefined {
+    const at = now();
+    for (const scope of ['private', 'public'] as const) {
+      const entry = scope === 'private' ? found.own : found.shared;
+      if (entry === undefined || (scope === 'public' && scopeUnder(request.policy, entry.scope) !== 'public'))
+        continue;
+      const kept = keeper.adopt(request, order, { ...entry, receivedAt: at - entry.ageMs }, scope);
+      if (kept !== undefined && leftMs(kept.ttlMs, at - entry.ageMs, at) > 0) return kept;
+    }
+    return undefined;
+  }
+
+  /** Lets the other replicas have what a load brought, and end what it ended. */
+  async function share<T>(
+    to: RemoteStore,
+    request: CacheRequest,
+    order: number,
+    token: number,
+    { loaded, scope, stored }: Kept<T>,
+  ): Promise<void> {
+    if (loaded.kind !== 'complete' && loaded.kind !== 'large') return;
+    const { upstream, policy, uri } = request;
+    const raises = raisedBy(request, scope);
+    const kept = loaded.kind === 'complete' && stored === 'stored' && (scope === 'public' || to.sealsPrivate);
+    if (!kept) {
+      if (raises.length > 0) await to.raise(upstream, token, raises);
+      return;
+    }
+    const { ttlMs, scope: said } = sanitise(loaded.hints);
+    const { receivedAt } = loaded;
+    const age = ageMs(receivedAt, now());
+    const result = await to.store({
+      ...{ upstream, slot: slotOf(request, scope), token, tail: loaded.storable, scope: said, ttlMs, raises },
+      ageMs: age,
+      keepMs: Math.floor(keptMsUnder(policy, { ttlMs, receivedAt }, scope)) - age,
+      uris: uri === undefined ? [] : dependsOn(uri, loaded.uris ?? []),
+    });
+    if (result === 'superseded') keeper.disown(request, order, scope);
+  }
+
+  function fromRedis<T>({ loaded, scope, ttlMs }: Kept<T>): Cached<T> {
+    if (loaded.kind !== 'complete') throw new Error('only complete answers come from Redis');
+    const at = now();
+    const left = leftMs(ttlMs, loaded.receivedAt, at);
+    const outcome: CacheOutcome = {
+      ...{ kind: 'hit', tier: 'redis', ttlMs: left },
+      ageMs: ageMs(loaded.receivedAt, at),
+    };
+    return { kind: 'complete', tail: loaded.tail, ttlMs: left, scope, outcome };
   }
 
   function board<T>(request: CacheRequest, load: Load<T>, sharing: Scope): Promise<Boarding<Kept<T>>> {
@@ -148,11 +233,14 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
     const isPublic = sharing === 'public';
     // What is public to one policy may not be to another: at a reload, both have requests in flight.
     const key = isPublic ? policy.scope + publicKey(baseKey) : privateKey(baseKey, partition);
-    const floor = isPublic
-      ? Math.max(generations.publicFloor(request), generations.turnedPrivateAt(request))
-      : generations.ownFloor(request);
+    const floor = Math.max(
+      isPublic
+        ? Math.max(generations.publicFloor(request), generations.turnedPrivateAt(request))
+        : generations.ownFloor(request),
+      request.uri === undefined ? 0 : generations.uriFloor(request.upstream, [uriField(request.uri)]),
+    );
     return inflight.board(key, { context: partition, signal, floor }, async (flightSignal, order) => {
-      const kept = keeper.keep(request, order, await load(flightSignal));
+      const kept = await fetch(request, order, flightSignal, load);
       return { audience: kept.audience, value: kept };
     });
   }
@@ -162,13 +250,15 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
   }
 
   async function askAndReport<T>(request: CacheRequest, load: Load<T>, why: MissWhy): Promise<Cached<T>> {
-    let status: 'hit' | 'stale' | 'miss' = 'miss';
+    let outcome: CacheOutcome | undefined;
     try {
       const cached = await ask(request, load, why);
-      if (cached.outcome.kind !== 'bypass') status = cached.outcome.kind;
+      ({ outcome } = cached);
       return cached;
     } finally {
-      observer.cacheRequest(request.upstream, request.method, status, status === 'miss' ? 'none' : 'memory');
+      const status = outcome === undefined || outcome.kind === 'bypass' ? 'miss' : outcome.kind;
+      const tier = outcome?.kind === 'hit' ? outcome.tier : status === 'stale' ? 'memory' : 'none';
+      observer.cacheRequest(request.upstream, request.method, status, tier);
     }
   }
 
@@ -182,6 +272,40 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
     request.signal.throwIfAborted();
     return passed(await load(request.signal), request, why, now());
   }
+
+  /** Ends what these fields cover: here at once, then for all replicas. */
+  async function end(upstream: string, fields: readonly string[]): Promise<void> {
+    endHere(upstream, fields);
+    await remote?.bump(upstream, fields);
+  }
+
+  function endHere(upstream: string, fields: readonly string[]): void {
+    const uris: string[] = [];
+    for (const field of fields) {
+      const told = readField(field);
+      switch (told.kind) {
+        case 'everything':
+          generations.invalidateUpstream(upstream);
+          break;
+        case 'method':
+          generations.invalidateMethod(upstream, told.method);
+          break;
+        case 'key':
+          generations.invalidateKey(upstream, told.baseKey);
+          store.delete(publicKey(told.baseKey));
+          break;
+        case 'uri':
+          uris.push(told.field);
+          break;
+        case 'nothing':
+          break;
+      }
+    }
+    if (uris.length > 0) generations.invalidateUris(upstream, uris);
+    for (const uri of uris) store.deleteUri(upstream, uri);
+  }
+
+  remote?.onChange(({ upstream, fields }) => endHere(upstream, fields));
 
   function reported(request: Lookup, hit: Cached<never>): Cached<never> {
     observer.cacheRequest(request.upstream, request.method, 'hit', 'memory');
@@ -199,15 +323,14 @@ export function createCache({ store, now, observer, schedule = scheduleTimeout }
       const found = lookup(request);
       return typeof found === 'string' ? undefined : reported(request, found);
     },
-    invalidateUpstream: generations.invalidateUpstream,
-    invalidateMethod: generations.invalidateMethod,
-    invalidateKey(upstream, baseKey) {
-      generations.invalidateKey(upstream, baseKey);
-      store.delete(publicKey(baseKey));
-    },
-    dropChain(id, partition) {
+    invalidateUpstream: (upstream) => end(upstream, [EVERYTHING]),
+    invalidateMethod: (upstream, method) => end(upstream, [methodField(method)]),
+    invalidateKey: (upstream, baseKey) => end(upstream, [keyField(baseKey)]),
+    invalidateUri: (upstream, uri) => end(upstream, updatedFields(uri) ?? [methodField(READ)]),
+    dropChain(upstream, id, partition) {
       generations.dropChain(id, partition);
       generations.dropChain(id, undefined);
+      void remote?.bump(upstream, [droppedField(id, partition), droppedField(id, undefined)]);
     },
     get flightCount() {
       return inflight.flightCount;

@@ -29,6 +29,8 @@ export interface Lookup {
   /** The caller's context; `anonymous` for callers without credentials. */
   readonly partition: string;
   readonly policy: CachePolicy;
+  /** Of a read: what is read. */
+  readonly uri?: string;
   /** Pages of one upstream list: a first page loaded anew drops the later pages stored before it. */
   readonly chain?: { readonly id: string; readonly position: 'first' | 'later' };
 }
@@ -52,6 +54,8 @@ export type Loaded<T> =
       readonly receivedAt: number;
       /** `false` for an answer that is not kept whatever its hints say (`contents: []`). */
       readonly storableAtAll: boolean;
+      /** Of a read: the URIs that its contents name. */
+      readonly uris?: readonly string[];
     }
   /** `input_required` and the like go to the leader alone; a JSON-RPC error to its own context. */
   | { readonly kind: 'uncacheable'; readonly value: T; readonly share: 'leader' | 'context' }
@@ -65,7 +69,12 @@ export type Load<T> = (signal: Signal) => Promise<Loaded<T>>;
 
 /** How an answer came about, for `Cache-Status`, `Age`, metrics and the access log. */
 export type CacheOutcome =
-  | { readonly kind: 'hit'; readonly tier: 'memory'; readonly ageMs: number; readonly ttlMs: number }
+  | {
+      readonly kind: 'hit';
+      readonly tier: 'memory' | 'redis';
+      readonly ageMs: number;
+      readonly ttlMs: number;
+    }
   /** Served after its time because the refetch failed. */
   | { readonly kind: 'stale'; readonly ageMs: number }
   | {
@@ -101,6 +110,8 @@ export interface Entry {
   readonly receivedAt: number;
   /** Kept until then at the latest, for staleIfError. */
   readonly deleteAt: number;
+  /** The resources it depends on: see `uris.ts`. */
+  readonly uris?: readonly string[];
   /** Place of its load's start in the one order of loads and invalidations: see `generations.ts`. */
   readonly loadOrder: number;
 }
@@ -111,6 +122,8 @@ export interface Store {
   /** `account` is the partition of a private entry. */
   set(key: string, entry: Entry, account: string | undefined): 'ok' | 'too_large';
   delete(key: string): boolean;
+  /** Drops the entries of an upstream that depend on a resource: see `uris.ts`. */
+  deleteUri(upstream: string, field: string): void;
   readonly entryCount: number;
   readonly sizeBytes: number;
 }
@@ -121,7 +134,7 @@ export interface CacheObserver {
     upstream: string,
     method: string,
     status: 'hit' | 'stale' | 'miss' | 'bypass',
-    tier: 'memory' | 'none',
+    tier: 'memory' | 'redis' | 'none',
   ): void;
   cacheBypass(upstream: string, reason: 'disabled' | 'mrtr' | 'too_large' | 'ttl_zero'): void;
   collapsed(upstream: string): void;

@@ -185,7 +185,7 @@ describe('pages of one list', () => {
       for (const n of [1, 2]) await rig.fill(by, rig.privately(`${by}${n}`), page(n));
     }
     rig.clock.advance(1_000);
-    rig.cache.dropChain('docs tools/list', 'alice');
+    rig.cache.dropChain('docs', 'docs tools/list', 'alice');
     const before = rig.asked.length;
     void rig.ask('alice', page(1));
     void rig.ask('alice', page(2));
@@ -199,7 +199,7 @@ describe('pages of one list', () => {
     for (const n of [1, 2]) await rig.fill('alice', rig.complete(`p${n}`), page(n));
     const flying = rig.asked.length;
     const three = rig.ask('alice', page(3));
-    rig.cache.dropChain('docs tools/list', 'alice');
+    rig.cache.dropChain('docs', 'docs tools/list', 'alice');
     for (const n of [1, 2, 3]) void rig.ask('bob', page(n));
     assert.equal(rig.asked.length, flying + 4);
     rig.nth(flying).land(rig.complete('p3'));

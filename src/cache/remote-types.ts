@@ -1,0 +1,98 @@
+/**
+ * The shared tier: one store that all replicas see, and their way to tell each other what is over.
+ *
+ * Everything has a place in one order that Redis' clock makes (tokens: whole microseconds since 1970, never going
+ * back). A load takes its token before it asks the upstream; a bump leaves its own on the fields it ends; an entry
+ * counts only while its load's token is above all fields it depends on. Fields are opaque names within an upstream.
+ */
+import type { Scope } from './types.ts';
+
+/** The field that stands for everything of an upstream: every entry depends on it. */
+export const EVERYTHING = '*';
+
+export interface RemoteSlot {
+  /** Digest of what the entry answers and, for a private one, of the caller's context: no URI, no credential. */
+  readonly key: string;
+  /** The fields it depends on, `EVERYTHING` left out; those in the entry itself (`uris`) come on top. */
+  readonly fields: readonly string[];
+}
+
+export interface RemoteLookup {
+  readonly upstream: string;
+  /** The caller's own entry; undefined: private answers are not shared (no `secrets`). */
+  readonly own: RemoteSlot | undefined;
+  readonly shared: RemoteSlot;
+}
+
+/** What was found of one slot. Times by Redis' own clock. */
+export interface RemoteEntry {
+  readonly tail: Uint8Array;
+  /** As received, sanitised: policy is applied by whoever asks. */
+  readonly scope: Scope;
+  readonly ttlMs: number | undefined;
+  /** Whole milliseconds since the upstream's answer was received, ≥ 0. */
+  readonly ageMs: number;
+  /** Fields that came with the answer (see `RemoteStoring.uris`). */
+  readonly uris: readonly string[];
+}
+
+export type RemoteFound =
+  /** Redis was not asked, or did not answer in time: nothing is known, and nothing may be stored for this load. */
+  | { readonly kind: 'unavailable' }
+  /** `token`: for the load that now starts. Entries that are over, corrupt or foreign are left out. */
+  | {
+      readonly kind: 'asked';
+      readonly token: number;
+      readonly own: RemoteEntry | undefined;
+      readonly shared: RemoteEntry | undefined;
+    };
+
+export interface RemoteStoring {
+  readonly upstream: string;
+  readonly slot: RemoteSlot;
+  /** From the lookup that this load began with. */
+  readonly token: number;
+  readonly tail: Uint8Array;
+  readonly scope: Scope;
+  readonly ttlMs: number | undefined;
+  /** How old the answer is now. */
+  readonly ageMs: number;
+  /** Kept for so long from now at most. */
+  readonly keepMs: number;
+  /** Fields that the answer itself made: digests of the URIs it is about. The entry depends on them too. */
+  readonly uris: readonly string[];
+  /** Fields that this load ends for loads that began before it; written even when the entry is not. */
+  readonly raises: readonly string[];
+}
+
+/** `superseded`: something it depends on was bumped since, or a later load's answer is there. */
+export type RemoteStored = 'stored' | 'superseded' | 'too_large' | 'unavailable';
+
+/** Something of an upstream is over: another replica said so, or it cannot be known what was missed. */
+export interface RemoteChange {
+  readonly upstream: string;
+  readonly fields: readonly string[];
+  readonly source: 'replica' | 'resync';
+}
+
+export interface RemoteStore {
+  /** One round trip, within the command deadline. *Never* rejects. */
+  lookup(request: RemoteLookup): Promise<RemoteFound>;
+  /** *Never* rejects. */
+  store(entry: RemoteStoring): Promise<RemoteStored>;
+  /** Ends, for loads that began before this one, what these fields cover; nobody is told. *Never* rejects. */
+  raise(upstream: string, token: number, fields: readonly string[]): Promise<void>;
+  /**
+   * Ends what these fields cover, for all replicas: written first, then told. Until it is written, and if it cannot
+   * be written until it could, nothing of that upstream is looked up or stored here. *Never* rejects.
+   * @returns whether it was written within the command deadline.
+   */
+  bump(upstream: string, fields: readonly string[]): Promise<boolean>;
+  /** Calls for every change that did not come from here. Returns what to call to stop that. */
+  onChange(listener: (change: RemoteChange) => void): () => void;
+  /** `up`: connected, resynchronised, breaker closed. */
+  readonly state: 'connecting' | 'up' | 'down';
+  /** Whether private answers may be stored: there are `secrets`. */
+  readonly sealsPrivate: boolean;
+  close(): Promise<void>;
+}

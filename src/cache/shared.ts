@@ -1,0 +1,84 @@
+/**
+ * The shared tier as the cache sees it: which slots and fields an answer has in Redis.
+ *
+ * Knows what depends on what; whether anything is over is decided in Redis' own order (`remote-types.ts`), and
+ * whether it may be served, by policy, in `through.ts`. *Never* names a URI or a credential. Pure.
+ */
+import { hash } from 'node:crypto';
+import { privateKey, publicKey } from './key.ts';
+import { EVERYTHING, type RemoteLookup, type RemoteSlot } from './remote-types.ts';
+import type { Lookup, Scope } from './types.ts';
+import { uriField } from './uris.ts';
+
+/** What a load that brought an answer ends for loads that began before it. */
+export type Ended = Pick<Lookup, 'baseKey' | 'partition' | 'chain'>;
+
+export const methodField = (method: string): string => `m:${method}`;
+export const keyField = (baseKey: string): string => `k:${baseKey}`;
+/** Raised when an answer for this key came that is not for everybody. */
+export const turnedField = (baseKey: string): string => `t:${baseKey}`;
+/** Raised when the first page of a list came; later pages depend on it. */
+export const chainField = (id: string, partition: string | undefined): string =>
+  `c:${digest(partition === undefined ? publicKey(id) : privateKey(id, partition))}`;
+/** Ended when an upstream refused its own cursor; all pages depend on it. */
+export const droppedField = (id: string, partition: string | undefined): string =>
+  `d:${digest(partition === undefined ? publicKey(id) : privateKey(id, partition))}`;
+
+function digest(text: string): string {
+  return hash('sha256', text, 'base64url');
+}
+
+/** Where a caller's answer stands, and on what it depends. */
+export function slotOf(request: Lookup, scope: Scope): RemoteSlot {
+  const { baseKey, method, partition, uri, chain } = request;
+  const whose = scope === 'public' ? undefined : partition;
+  const fields = [methodField(method), keyField(baseKey)];
+  if (scope === 'public') fields.push(turnedField(baseKey));
+  if (uri !== undefined) fields.push(uriField(uri));
+  if (chain !== undefined) {
+    fields.push(droppedField(chain.id, whose));
+    if (chain.position === 'later') fields.push(chainField(chain.id, whose));
+  }
+  const key = whose === undefined ? `s.${baseKey}` : `p.${digest(privateKey(baseKey, whose))}`;
+  return { key, fields };
+}
+
+/** Both slots of a caller. @param sealed whether private answers are shared at all. */
+export function lookupOf(request: Lookup, sealed: boolean): RemoteLookup {
+  const own = sealed && request.policy.scope !== 'public' ? slotOf(request, 'private') : undefined;
+  return { upstream: request.upstream, own, shared: slotOf(request, 'public') };
+}
+
+/** What an answer of this scope ends for loads that began before it. */
+export function raisedBy({ baseKey, partition, chain }: Ended, scope: Scope): readonly string[] {
+  const fields = scope === 'private' ? [turnedField(baseKey)] : [];
+  if (chain?.position !== 'first') return fields;
+  fields.push(chainField(chain.id, partition));
+  // A list that is not for everybody any more has no public pages behind its first one.
+  fields.push(chainField(chain.id, undefined));
+  return fields;
+}
+
+/** What a change of another replica is about. */
+export type Told =
+  | { readonly kind: 'everything' }
+  | { readonly kind: 'method'; readonly method: string }
+  | { readonly kind: 'key'; readonly baseKey: string }
+  | { readonly kind: 'uri'; readonly field: string }
+  /** Of Redis alone. */
+  | { readonly kind: 'nothing' };
+
+export function readField(field: string): Told {
+  if (field === EVERYTHING) return { kind: 'everything' };
+  const rest = field.slice(2);
+  switch (field.slice(0, 2)) {
+    case 'm:':
+      return { kind: 'method', method: rest };
+    case 'k:':
+      return { kind: 'key', baseKey: rest };
+    case 'u:':
+      return { kind: 'uri', field };
+    default:
+      return { kind: 'nothing' };
+  }
+}
