@@ -38,7 +38,6 @@ export interface CacheOptions {
   readonly remote?: RemoteStore;
 }
 
-
 /** See the file's head. Everything is over at once for requests that come after an `invalidate…`. */
 export interface Cache {
   /**
