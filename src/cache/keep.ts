@@ -31,6 +31,8 @@ export interface Kept<T> {
   readonly audience: Audience;
   /** It came from there, and not from the upstream. */
   readonly tier?: 'redis';
+  /** It is not for everybody, and what came before it may have been. */
+  readonly turned?: boolean;
 }
 
 /** An answer that another replica's load brought, as the shared store has it. */
@@ -69,12 +71,15 @@ export interface KeeperOptions {
 /** *Bounded by* {@link RECENT_MAX} keys. */
 export function createKeeper({ store, generations, observer }: KeeperOptions): Keeper {
   const last = new LRUCache<string, LastAnswer>({ max: RECENT_MAX });
+  // Keys that have had no public answer since the last private one: who turned is told once, not at every answer.
+  const privately = new LRUCache<string, true>({ max: RECENT_MAX });
   // The newest load that has brought an answer for a slot, stored or not.
   const landed = new LRUCache<string, number>({ max: RECENT_MAX });
 
   /** Everything of this key that is not for one context alone is over, and so are the pages behind it. */
   function turnPrivate({ upstream, baseKey, chain }: CacheRequest): void {
     const was = store.delete(publicKey(baseKey)) || last.get(baseKey) === 'public';
+    privately.set(baseKey, true);
     generations.turnPrivate(upstream, baseKey);
     if (was && chain?.position === 'first') generations.renewChain(chain.id, undefined);
   }
@@ -166,6 +171,8 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
     const hints = sanitise(answer.hints);
     const scope = scopeUnder(request.policy, hints.scope);
     const ttlMs = ttlUnder(request.policy, { ttlMs: hints.ttlMs, receivedAt: answer.receivedAt }, scope);
+    if (scope === 'public') privately.delete(request.baseKey);
+    const turned = scope === 'private' && !privately.has(request.baseKey);
     renewChain(request, scope);
     if (scope === 'private') turnPrivate(request);
     const uris = fieldsOf(request, answer);
@@ -174,22 +181,23 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
       if (scope === 'private') last.set(request.baseKey, 'private');
       endOlder(privateKey(request.baseKey, request.partition), order);
       // Never labelled looser than what came after it.
-      const turned = order <= generations.turnedPrivateAt(request);
-      return { stored: 'superseded', scope: turned ? 'private' : scope, ttlMs: 0, audience: 'leader' };
+      const overtaken = order <= generations.turnedPrivateAt(request);
+      return { stored: 'superseded', scope: overtaken ? 'private' : scope, ttlMs: 0, audience: 'leader', turned };
     }
     const stored = write(request, order, answer, ttlMs, scope, uris);
     settle(request, order, scope, stored);
-    if (stored !== 'stored') return { stored, scope, ttlMs, audience: 'leader' };
-    return { stored, scope, ttlMs, audience: scope === 'public' ? 'everyone' : 'context' };
+    if (stored !== 'stored') return { stored, scope, ttlMs, audience: 'leader', turned };
+    return { stored, scope, ttlMs, audience: scope === 'public' ? 'everyone' : 'context', turned };
   }
 
   /** Its scope came by too late: private, as all that is unknown, and nothing older stands in for it. */
   function keepLarge(request: CacheRequest, order: number): Omit<Kept<unknown>, 'loaded'> {
     observer.cacheBypass(request.upstream, 'too_large');
+    const turned = !privately.has(request.baseKey);
     turnPrivate(request);
     endOlder(privateKey(request.baseKey, request.partition), order);
     last.set(request.baseKey, 'nobody');
-    return { stored: 'too-large', scope: 'private', ttlMs: 0, audience: 'leader' };
+    return { stored: 'too-large', scope: 'private', ttlMs: 0, audience: 'leader', turned };
   }
 
   return {
@@ -230,6 +238,7 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
       observer.cacheStore('memory', result);
       landed.set(slot, order);
       last.set(baseKey, scope);
+      if (scope === 'public') privately.delete(baseKey);
       const hints = { ttlMs, cacheScope: scope };
       return {
         loaded: { kind: 'complete', tail, storable: tail, hints, receivedAt, storableAtAll: true },

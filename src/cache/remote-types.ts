@@ -61,8 +61,6 @@ export interface RemoteStoring {
   readonly keepMs: number;
   /** Fields that the answer itself made: digests of the URIs it is about. The entry depends on them too. */
   readonly uris: readonly string[];
-  /** Fields that this load ends for loads that began before it; written even when the entry is not. */
-  readonly raises: readonly string[];
 }
 
 /** `superseded`: something it depends on was bumped since, or a later load's answer is there. */
@@ -80,8 +78,11 @@ export interface RemoteStore {
   lookup(request: RemoteLookup): Promise<RemoteFound>;
   /** *Never* rejects. */
   store(entry: RemoteStoring): Promise<RemoteStored>;
-  /** Ends, for loads that began before this one, what these fields cover; nobody is told. *Never* rejects. */
-  raise(upstream: string, token: number, fields: readonly string[]): Promise<void>;
+  /**
+   * Ends what these fields cover for loads that began before the one with this token; `told`: other replicas hear of
+   * it, and what cannot be written is made good as for {@link bump}. *Never* rejects.
+   */
+  raise(upstream: string, token: number, fields: readonly string[], how: 'quietly' | 'told'): Promise<void>;
   /**
    * Ends what these fields cover, for all replicas: written first, then told. Until it is written, and if it cannot
    * be written until it could, nothing of that upstream is looked up or stored here. *Never* rejects.

@@ -65,6 +65,8 @@ export type Told =
   | { readonly kind: 'method'; readonly method: string }
   | { readonly kind: 'key'; readonly baseKey: string }
   | { readonly kind: 'uri'; readonly field: string }
+  /** The public answer for a key, and no other. */
+  | { readonly kind: 'turned'; readonly baseKey: string }
   /** Of Redis alone. */
   | { readonly kind: 'nothing' };
 
@@ -78,6 +80,8 @@ export function readField(field: string): Told {
       return { kind: 'key', baseKey: rest };
     case 'u:':
       return { kind: 'uri', field };
+    case 't:':
+      return { kind: 'turned', baseKey: rest };
     default:
       return { kind: 'nothing' };
   }

@@ -194,21 +194,18 @@ export function createCache(options: CacheOptions): Cache {
     request: CacheRequest,
     order: number,
     token: number,
-    { loaded, scope, stored }: Kept<T>,
+    { loaded, scope, stored, turned }: Kept<T>,
   ): Promise<void> {
     if (loaded.kind !== 'complete' && loaded.kind !== 'large') return;
     const { upstream, policy, uri } = request;
     const raises = raisedBy(request, scope);
-    const kept = loaded.kind === 'complete' && stored === 'stored' && (scope === 'public' || to.sealsPrivate);
-    if (!kept) {
-      if (raises.length > 0) await to.raise(upstream, token, raises);
-      return;
-    }
+    if (raises.length > 0) await to.raise(upstream, token, raises, turned === true ? 'told' : 'quietly');
+    if (loaded.kind === 'large' || stored !== 'stored' || (scope === 'private' && !to.sealsPrivate)) return;
     const { ttlMs, scope: said } = sanitise(loaded.hints);
     const { receivedAt } = loaded;
     const age = ageMs(receivedAt, now());
     const result = await to.store({
-      ...{ upstream, slot: slotOf(request, scope), token, tail: loaded.storable, scope: said, ttlMs, raises },
+      ...{ upstream, slot: slotOf(request, scope), token, tail: loaded.storable, scope: said, ttlMs },
       ageMs: age,
       keepMs: Math.floor(keptMsUnder(policy, { ttlMs, receivedAt }, scope)) - age,
       uris: uri === undefined ? [] : dependsOn(uri, loaded.uris ?? []),
@@ -291,6 +288,10 @@ export function createCache(options: CacheOptions): Cache {
           break;
         case 'key':
           generations.invalidateKey(upstream, told.baseKey);
+          store.delete(publicKey(told.baseKey));
+          break;
+        case 'turned':
+          generations.turnPrivate(upstream, told.baseKey);
           store.delete(publicKey(told.baseKey));
           break;
         case 'uri':

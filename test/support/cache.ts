@@ -1,6 +1,7 @@
 /** What the tests of the cache room share: a clock that is moved by hand, loads that land when told to. */
 
 import { createMemoryStore, type MemoryOptions } from '../../src/cache/memory.ts';
+import type { RemoteStore } from '../../src/cache/remote-types.ts';
 import { createCache } from '../../src/cache/through.ts';
 import type {
   Cached,
@@ -76,7 +77,7 @@ export interface Asked {
 }
 
 /** A cache over a memory store, an upstream whose loads end when told to, and a clock moved by hand. */
-export function createRig(memory: Partial<MemoryOptions> = {}) {
+export function createRig(memory: Partial<MemoryOptions> = {}, remote?: RemoteStore) {
   const clock = createClock();
   const recorder = createRecorder();
   const store = createMemoryStore({
@@ -87,7 +88,10 @@ export function createRig(memory: Partial<MemoryOptions> = {}) {
     observer: recorder.observer,
     ...memory,
   });
-  const cache = createCache({ store, now: clock.now, observer: recorder.observer, schedule: clock.schedule });
+  const cache = createCache({
+    ...{ store, now: clock.now, observer: recorder.observer, schedule: clock.schedule },
+    ...(remote !== undefined && { remote }),
+  });
   const asked: Asked[] = [];
 
   const request = (over: Partial<CacheRequest> = {}): CacheRequest => ({
