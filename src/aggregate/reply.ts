@@ -55,9 +55,22 @@ export function cacheHeaders(outcome: CacheOutcome, failed?: Told): Record<strin
       return { 'cache-status': `headgate; fwd=bypass; detail=${outcome.why}` };
     case 'miss':
       return {
-        'cache-status': `headgate; fwd=${outcome.why}${outcome.collapsed ? '; collapsed' : ''}${MISS_DETAIL[outcome.stored]}`,
+        'cache-status': `headgate; fwd=${FORWARDED[outcome.why]}${outcome.collapsed ? '; collapsed' : ''}${missDetail(outcome)}`,
       };
   }
+}
+
+type Miss = Extract<CacheOutcome, { kind: 'miss' }>;
+
+const FORWARDED: Readonly<Record<Miss['why'], string>> = {
+  'uri-miss': 'uri-miss',
+  stale: 'stale',
+  rewatch: 'stale',
+};
+
+function missDetail({ why, stored }: Miss): string {
+  const detail = MISS_DETAIL[stored];
+  return why === 'rewatch' && !detail.includes('detail=') ? `${detail}; detail=rewatch` : detail;
 }
 
 /** The status of the upstream's answer, or the one that its absence has here. */

@@ -34,6 +34,14 @@ export interface Generations {
   invalidateUris(upstream: string, fields: readonly string[]): void;
   /** A load must have a number above this for an answer that depends on these resources. */
   uriFloor(upstream: string, fields: readonly string[]): number;
+  /** What is kept of an upstream, or of its answers to one method, may be out of date: to be read again. */
+  doubt(upstream: string, method: string | undefined): void;
+  /** A load must have a number above this for its answer to be beyond doubt. */
+  doubtFloor(subject: Pick<Subject, 'upstream' | 'method'>): number;
+  /** Updates of these resources are told from now on. */
+  watch(upstream: string, fields: readonly string[]): void;
+  /** Since when they are told of this one; 0: not that it is known. */
+  watchedAt(upstream: string, field: string): number;
   /** An answer came that is not for everybody: public ones asked for before it are not stored. */
   turnPrivate(upstream: string, baseKey: string): void;
   /** A first page came: the later pages that came before it are over. `partition` undefined: of the public chain. */
@@ -48,6 +56,9 @@ interface UpstreamMarks {
   readonly keys: Marks;
   readonly uris: Marks;
   readonly turned: Marks;
+  readonly watched: Marks;
+  doubted: number;
+  readonly doubtedMethods: Map<string, number>;
 }
 
 interface ChainMarks {
@@ -71,6 +82,9 @@ export function createGenerations(): Generations {
       keys: createMarks(),
       uris: createMarks(),
       turned: createMarks(),
+      watched: createMarks(),
+      doubted: 0,
+      doubtedMethods: new Map<string, number>(),
     };
     upstreams.set(upstream, made);
     return made;
@@ -117,6 +131,21 @@ export function createGenerations(): Generations {
       const uris = upstreams.get(upstream)?.uris;
       return uris === undefined ? 0 : Math.max(0, ...fields.map((field) => uris.of(field)));
     },
+    doubt(upstream, method) {
+      const marks = marksOf(upstream);
+      if (method === undefined) marks.doubted = ++order;
+      else marks.doubtedMethods.set(method, ++order);
+    },
+    doubtFloor({ upstream, method }) {
+      const marks = upstreams.get(upstream);
+      return marks === undefined ? 0 : Math.max(marks.doubted, marks.doubtedMethods.get(method) ?? 0);
+    },
+    watch(upstream, fields) {
+      const { watched } = marksOf(upstream);
+      const at = ++order;
+      for (const field of fields) watched.set(field, at);
+    },
+    watchedAt: (upstream, field) => upstreams.get(upstream)?.watched.of(field) ?? 0,
     turnPrivate(upstream, baseKey) {
       marksOf(upstream).turned.set(baseKey, ++order);
     },

@@ -10,10 +10,13 @@ import { keptMsUnder, sanitise, scopeUnder, ttlUnder } from './hints.ts';
 import type { Audience } from './inflight.ts';
 import { privateKey, publicKey } from './key.ts';
 import type { CacheObserver, CacheOutcome, CacheRequest, Loaded, Scope, Store } from './types.ts';
-import { dependsOn } from './uris.ts';
+import { dependsOn, uriField } from './uris.ts';
 
 /** Keys whose last answer is remembered: forgetting one costs shared flights, never correctness. */
 export const RECENT_MAX = 10_000;
+
+/** What was read before its changes were told is used for so long at most, from when they are told. */
+export const UNWATCHED_MS = 60_000;
 
 type Complete = Extract<Loaded<unknown>, { kind: 'complete' }>;
 
@@ -137,6 +140,7 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
         deleteAt: receivedAt + keptMsUnder(policy, { ttlMs: hints.ttlMs, receivedAt }, scope),
         loadOrder: order,
         ...(uris.length > 0 && { uris }),
+        ...(isUnwatched(request, order, ttlMs) && { doubted: true }),
       },
       isPublic ? undefined : partition,
     );
@@ -144,6 +148,13 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
     if (result === 'ok') return 'stored';
     observer.cacheBypass(upstream, 'too_large');
     return 'too-large';
+  }
+
+  /** Read before changes of it were told, and lasting: one between the reading and the telling would stay unseen. */
+  function isUnwatched({ upstream, uri }: CacheRequest, order: number, ttlMs: number): boolean {
+    return (
+      uri !== undefined && ttlMs > UNWATCHED_MS && order < generations.watchedAt(upstream, uriField(uri))
+    );
   }
 
   /** What a slot holds from before this load is over, whether or not this load's answer is stored. */
@@ -182,7 +193,13 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
       endOlder(privateKey(request.baseKey, request.partition), order);
       // Never labelled looser than what came after it.
       const overtaken = order <= generations.turnedPrivateAt(request);
-      return { stored: 'superseded', scope: overtaken ? 'private' : scope, ttlMs: 0, audience: 'leader', turned };
+      return {
+        stored: 'superseded',
+        scope: overtaken ? 'private' : scope,
+        ttlMs: 0,
+        audience: 'leader',
+        turned,
+      };
     }
     const stored = write(request, order, answer, ttlMs, scope, uris);
     settle(request, order, scope, stored);

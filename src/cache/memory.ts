@@ -37,7 +37,7 @@ const SWEEP_COUNT = 4;
 /** An entry in its account. */
 interface Slot {
   readonly key: string;
-  readonly entry: Entry;
+  entry: Entry;
   readonly bytes: number;
   readonly account: Account;
 }
@@ -218,6 +218,10 @@ export function createMemoryStore(options: MemoryOptions): Store {
     deleteUri(upstream, field) {
       const dependent = byUri.get(uriName(upstream, field));
       if (dependent !== undefined) for (const slot of [...dependent]) evict(slot, 'invalidated');
+    },
+    doubtUri(upstream, field, which) {
+      for (const slot of byUri.get(uriName(upstream, field)) ?? [])
+        if (which(slot.entry)) slot.entry = { ...slot.entry, doubted: true };
     },
     get entryCount() {
       return index.size;

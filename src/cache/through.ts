@@ -9,7 +9,7 @@ import type { Signal } from '../protocol/signal.ts';
 import { createGenerations } from './generations.ts';
 import { ageMs, keptMsUnder, leftMs, sanitise, scopeUnder, ttlUnder } from './hints.ts';
 import { type Boarding, createInflight, type Schedule, scheduleTimeout } from './inflight.ts';
-import { createKeeper, type Kept, type LastAnswer } from './keep.ts';
+import { createKeeper, type Kept, type LastAnswer, UNWATCHED_MS } from './keep.ts';
 import { privateKey, publicKey } from './key.ts';
 import { EVERYTHING, type RemoteFound, type RemoteStore } from './remote-types.ts';
 import { droppedField, keyField, lookupOf, methodField, raisedBy, readField, slotOf } from './shared.ts';
@@ -60,6 +60,13 @@ export interface Cache {
   invalidateKey(upstream: string, baseKey: string): Promise<void>;
   /** Drops what an update of that resource ends, for every caller: see `uris.ts`. */
   invalidateUri(upstream: string, uri: string): Promise<void>;
+  /**
+   * What is kept of an upstream's answers, to these methods or all, may be out of date: it is read again at its next
+   * use, and only stands in when the upstream fails. Here alone.
+   */
+  doubt(upstream: string, methods?: readonly string[]): void;
+  /** Updates of these resources are told from now on; what was read before and lasts is read again at its next use. */
+  watch(upstream: string, uris: readonly string[]): void;
   /** Drops all pages of an upstream's list, as that caller sees it: it refused its own cursor. */
   dropChain(upstream: string, id: string, partition: string): void;
   /** Loads that requests can still join. */
@@ -100,12 +107,14 @@ export function createCache(options: CacheOptions): Cache {
 
   function lookup(request: Lookup): Cached<never> | MissWhy {
     const at = now();
+    const floor = generations.doubtFloor(request);
     const own = ownEntry(request);
     const ownHit = own && freshHit(own, request, 'private', at);
-    if (ownHit !== undefined) return ownHit;
+    if (ownHit !== undefined && !isDoubted(own, floor)) return ownHit;
     const shared = publicEntry(request);
     const sharedHit = shared && freshHit(shared, request, 'public', at);
-    if (sharedHit !== undefined) return sharedHit;
+    if (sharedHit !== undefined && !isDoubted(shared, floor)) return sharedHit;
+    if ((ownHit ?? sharedHit) !== undefined) return 'rewatch';
     return own === undefined && shared === undefined ? 'uri-miss' : 'stale';
   }
 
@@ -149,14 +158,14 @@ export function createCache(options: CacheOptions): Cache {
     let last = keeper.lastAnswer(request.baseKey);
     // What could not be stored last time would be refused to all but the leader: nobody waits for it.
     for (let tries = 0; tries < 2 && last !== 'nobody'; tries++) {
-      const boarding = await board(request, load, tries === 0 ? sharingOf(request, last) : 'private');
+      const boarding = await board(request, load, why, tries === 0 ? sharingOf(request, last) : 'private');
       if (boarding.kind === 'landed') return deliver(request, boarding.value, why, boarding.by);
       const found = lookup(request);
       if (typeof found !== 'string') return found;
       last = keeper.lastAnswer(request.baseKey);
     }
     request.signal.throwIfAborted();
-    return deliver(request, await fetch(request, generations.next(), request.signal, load), why, 'self');
+    return deliver(request, await fetch(request, generations.next(), request.signal, load, why), why, 'self');
   }
 
   /** Asks Redis, where there is one, and then the upstream. @param order taken before either is asked. */
@@ -165,10 +174,12 @@ export function createCache(options: CacheOptions): Cache {
     order: number,
     signal: Signal,
     load: Load<T>,
+    why: MissWhy,
   ): Promise<Kept<T>> {
     if (remote === undefined) return keeper.keep(request, order, await load(signal));
     const found = await remote.lookup(lookupOf(request, remote.sealsPrivate));
-    const adopted = found.kind === 'asked' ? adopt(request, order, found) : undefined;
+    // What is doubted here is what was shared there.
+    const adopted = found.kind === 'asked' && why !== 'rewatch' ? adopt(request, order, found) : undefined;
     if (adopted !== undefined) return adopted;
     const kept = keeper.keep(request, order, await load(signal));
     if (found.kind === 'asked') void share(remote, request, order, found.token, kept);
@@ -224,7 +235,12 @@ export function createCache(options: CacheOptions): Cache {
     return { kind: 'complete', tail: loaded.tail, ttlMs: left, scope, outcome };
   }
 
-  function board<T>(request: CacheRequest, load: Load<T>, sharing: Scope): Promise<Boarding<Kept<T>>> {
+  function board<T>(
+    request: CacheRequest,
+    load: Load<T>,
+    why: MissWhy,
+    sharing: Scope,
+  ): Promise<Boarding<Kept<T>>> {
     const { baseKey, partition, policy, signal } = request;
     const isPublic = sharing === 'public';
     // What is public to one policy may not be to another: at a reload, both have requests in flight.
@@ -236,7 +252,7 @@ export function createCache(options: CacheOptions): Cache {
       request.uri === undefined ? 0 : generations.uriFloor(request.upstream, [uriField(request.uri)]),
     );
     return inflight.board(key, { context: partition, signal, floor }, async (flightSignal, order) => {
-      const kept = await fetch(request, order, flightSignal, load);
+      const kept = await fetch(request, order, flightSignal, load, why);
       return { audience: kept.audience, value: kept };
     });
   }
@@ -327,6 +343,16 @@ export function createCache(options: CacheOptions): Cache {
     invalidateMethod: (upstream, method) => end(upstream, [methodField(method)]),
     invalidateKey: (upstream, baseKey) => end(upstream, [keyField(baseKey)]),
     invalidateUri: (upstream, uri) => end(upstream, updatedFields(uri) ?? [methodField(READ)]),
+    doubt(upstream, methods) {
+      if (methods === undefined) generations.doubt(upstream, undefined);
+      else for (const method of methods) generations.doubt(upstream, method);
+    },
+    watch(upstream, uris) {
+      const fields = uris.map(uriField);
+      generations.watch(upstream, fields);
+      const at = now();
+      for (const field of fields) store.doubtUri(upstream, field, (entry) => lasts(entry, at));
+    },
     dropChain(upstream, id, partition) {
       generations.dropChain(id, partition);
       generations.dropChain(id, undefined);
@@ -336,6 +362,15 @@ export function createCache(options: CacheOptions): Cache {
       return inflight.flightCount;
     },
   };
+}
+
+function isDoubted(entry: Entry | undefined, floor: number): boolean {
+  return entry?.doubted === true || (entry !== undefined && entry.loadOrder <= floor);
+}
+
+/** Whether it may still be fresh when its changes have been told for a while. */
+function lasts({ ttlMs, receivedAt }: Entry, at: number): boolean {
+  return ttlMs === undefined || receivedAt + ttlMs > at + UNWATCHED_MS;
 }
 
 function freshHit(entry: Entry, { policy }: Lookup, scope: Scope, at: number): Cached<never> | undefined {

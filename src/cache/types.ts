@@ -79,8 +79,8 @@ export type CacheOutcome =
   | { readonly kind: 'stale'; readonly ageMs: number }
   | {
       readonly kind: 'miss';
-      /** `stale`: an entry was there but its time was over. */
-      readonly why: 'uri-miss' | 'stale';
+      /** `stale`: an entry was there but its time was over; `rewatch`: it may have changed unnoticed. */
+      readonly why: 'uri-miss' | 'stale' | 'rewatch';
       readonly stored: 'stored' | 'ttl-zero' | 'too-large' | 'superseded' | 'not-storable';
       /** True when another's flight brought it. */
       readonly collapsed: boolean;
@@ -112,6 +112,8 @@ export interface Entry {
   readonly deleteAt: number;
   /** The resources it depends on: see `uris.ts`. */
   readonly uris?: readonly string[];
+  /** It was read before changes of it were told, and is not to be used for long: read again at its next use. */
+  readonly doubted?: boolean;
   /** Place of its load's start in the one order of loads and invalidations: see `generations.ts`. */
   readonly loadOrder: number;
 }
@@ -124,6 +126,8 @@ export interface Store {
   delete(key: string): boolean;
   /** Drops the entries of an upstream that depend on a resource: see `uris.ts`. */
   deleteUri(upstream: string, field: string): void;
+  /** Marks the entries of an upstream that depend on a resource and pass `which` as doubted. */
+  doubtUri(upstream: string, field: string, which: (entry: Entry) => boolean): void;
   readonly entryCount: number;
   readonly sizeBytes: number;
 }

@@ -137,6 +137,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'aggregate/read ENVELOPE_BYTES': 'room beside what is kept',
   'cache/memory ACCOUNT_OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'cache/memory ENTRY_OVERHEAD_BYTES': SIZE_OF_MEMORY,
+  'cache/keep UNWATCHED_MS': 'no bound: how long what was read unwatched is used',
   'cache/memory SWEEP_COUNT': INNER,
   'cache/memory URI_OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'cache/uris DIGEST_LENGTH': 'a part of the names of resources',

@@ -94,3 +94,53 @@ describe('the names of resources', () => {
     assert.ok(fields.some((field) => updatedFields('docs://7')?.includes(field)));
   });
 });
+
+describe('what was read before its changes are told', () => {
+  const uri = 'docs://a';
+  test('is read again at its next use, and stands in when the upstream fails', async () => {
+    const rig = createRig();
+    await rig.fill('alice', rig.complete('old', { hints: { ttlMs: 600_000, cacheScope: 'public' } }), {
+      uri,
+    });
+    rig.cache.watch('docs', [uri]);
+    const again = rig.ask('bob', { uri });
+    assert.equal(rig.asked.length, 2);
+    rig.nth(1).land({ kind: 'failed', value: 'down', stale: 'allowed' });
+    assert.equal(said(await again), 'old public stale ttl=0');
+    const third = rig.ask('bob', { uri });
+    rig.nth(2).land(rig.complete('new'));
+    const { outcome } = await third;
+    assert.equal(outcome.kind === 'miss' && outcome.why, 'rewatch');
+    assert.equal(said(await rig.ask('carol', { uri })), 'new public hit ttl=60000');
+  });
+
+  test('is used to its end where that is near', async () => {
+    const rig = createRig();
+    await rig.fill('alice', rig.complete('old'), { uri });
+    rig.cache.watch('docs', [uri]);
+    assert.match(said(await rig.ask('bob', { uri })), /hit/);
+  });
+
+  test('is doubted also when it comes after', async () => {
+    const rig = createRig();
+    const asked = rig.ask('alice', { uri });
+    rig.cache.watch('docs', [uri]);
+    rig.nth(0).land(rig.complete('old', { hints: { ttlMs: 600_000, cacheScope: 'public' } }));
+    await asked;
+    void rig.ask('bob', { uri });
+    assert.equal(rig.asked.length, 2);
+  });
+
+  test('of a whole upstream or of a method is doubted at once, and of no other', async () => {
+    const rig = createRig();
+    await rig.fill('alice', rig.complete('a'), { uri });
+    await rig.fill('alice', rig.complete('list'), { method: 'tools/list', baseKey: 'list' });
+    rig.cache.doubt('docs', ['tools/list']);
+    assert.match(said(await rig.ask('bob', { uri })), /hit/);
+    void rig.ask('bob', { method: 'tools/list', baseKey: 'list' });
+    assert.equal(rig.asked.length, 3);
+    rig.cache.doubt('docs');
+    void rig.ask('bob', { uri });
+    assert.equal(rig.asked.length, 4);
+  });
+});
