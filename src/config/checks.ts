@@ -1,26 +1,16 @@
 /** What no single value shows: references, overlaps, and combinations that would fail open. */
 import { isRemoved, methodRow } from '../protocol/methods.ts';
 import { collide, formatAddress, isLoopback } from './address.ts';
+import { checkRedis } from './checks-redis.ts';
 import type { Draft, DraftRoute } from './draft.ts';
 import { URL_STAND_INS } from './later.ts';
 import { upstreamNameMend, uriPatternMend } from './mends.ts';
 import { nearest } from './nearest.ts';
 import type { Path } from './problems.ts';
+import type { Report } from './report.ts';
 import type { AuthoredRule } from './schema-route.ts';
 import { type AuthoredUpstream, URL_HINT } from './schema-upstream.ts';
 import type { Address } from './types.ts';
-
-/** Tells one finding. `said` is how a text was written in the file: a message never holds an expanded value. */
-export interface Report {
-  error(path: Path, message: string): void;
-  /** For what is wrong with the key at `path` rather than with its value. */
-  errorAtKey(path: Path, message: string): void;
-  warn(path: Path, message: string): void;
-  said(path: Path): string;
-  /** True when something from the environment or a file was put in. */
-  isExpanded(path: Path): boolean;
-  has(path: Path): boolean;
-}
 
 /** Looks at everything between the pieces; each check stands alone. */
 export function checkDraft(draft: Draft, report: Report): void {
@@ -36,6 +26,7 @@ export function checkDraft(draft: Draft, report: Report): void {
     if (route !== undefined) checkRoute(index, route, draft, report);
   checkUnused(draft, report);
   checkMemory(draft, report);
+  checkRedis(draft, report);
   checkExposure(draft, report);
 }
 

@@ -65,6 +65,8 @@ const NAMED: Readonly<Record<string, string>> = {
   'config/fields MAX_TEXT': 'nesting, string, secret in the configuration',
   'config/files MAX_FILE_BYTES': 'configuration file',
   'config/mends MIN_SECRET_BYTES': 'nesting, string, secret in the configuration',
+  'config/mends MAX_PREFIX_CHARS': 'nodes, number of the database, key prefix of Redis',
+  'config/mends MAX_REDIS_DB': 'nodes, number of the database, key prefix of Redis',
   'config/schema-upstream MAX_ENDPOINTS': 'endpoints of an upstream, trial of one that failed',
   'config/syntax MAX_WRITTEN_DEPTH': 'nesting, string, secret in the configuration',
   'edge/body LINGER_MS': 'sending on after the answer, after a refusal of what is no HTTP',
@@ -463,6 +465,21 @@ const HERE: Readonly<Record<string, () => void>> = {
     const nested = (depth: number) =>
       problemsOf(configured({ top: `log: ${'['.repeat(depth)}${']'.repeat(depth)}` }));
     assert.match(nested(101).join(), /nest|deep/i);
+  },
+  'nodes, number of the database, key prefix of Redis': () => {
+    const redis = (rest: string) => problemsOf(configured({ top: `cache: { redis: { ${rest} } }` }));
+    const nodes = (count: number) =>
+      redis(`cluster: { nodes: [${times(count, (i) => `"redis-${i}:6379"`)}] }`);
+    assert.deepEqual(nodes(64), []);
+    assert.match(nodes(65).join(), /at most 64 entries/);
+    assert.deepEqual(redis('url: "redis://redis/65535"'), []);
+    assert.match(redis('url: "redis://redis/65536"').join(), /number of the database/);
+    const sentinel = (db: number) => redis(`sentinel: { name: a, nodes: ["a:1"], db: ${db} }`);
+    assert.deepEqual(sentinel(65_535), []);
+    assert.notDeepEqual(sentinel(65_536), []);
+    const prefix = (length: number) => redis(`url: "redis://redis", keyPrefix: "${'x'.repeat(length)}"`);
+    assert.deepEqual(prefix(64), []);
+    assert.match(prefix(65).join(), /at most 64 characters/);
   },
   'lists in the configuration': () => {
     const list = (count: number, parts: (items: string) => Parts, item: (i: number) => string) =>
