@@ -8,6 +8,7 @@ import { upstreamNameMend, uriPatternMend } from './mends.ts';
 import { nearest } from './nearest.ts';
 import type { Path } from './problems.ts';
 import type { Report } from './report.ts';
+import { ADMIN_TOKEN } from './schema-listen.ts';
 import type { AuthoredRule } from './schema-route.ts';
 import { type AuthoredUpstream, URL_HINT } from './schema-upstream.ts';
 import type { Address } from './types.ts';
@@ -36,11 +37,16 @@ export function listenAddress(draft: Pick<Draft, 'listen'>): Address | undefined
   return 'host' in draft.listen ? draft.listen : draft.listen.address;
 }
 
+/** The admin port's address, whichever form was written. */
+export function adminAddress({ admin }: Pick<Draft, 'admin'>): Address | false | undefined {
+  return typeof admin === 'object' && 'address' in admin ? admin.address : admin;
+}
+
 function checkListeners(draft: Draft, report: Report): void {
   const listeners: readonly (readonly [string, Address | false | undefined])[] = [
     ['listen', listenAddress(draft)],
     ['status', draft.status],
-    ['admin', draft.admin],
+    ['admin', adminAddress(draft)],
   ];
   for (const [index, [later, address]] of listeners.entries()) {
     for (const [earlier, other] of listeners.slice(0, index)) {
@@ -53,10 +59,12 @@ function checkListeners(draft: Draft, report: Report): void {
 }
 
 function checkAdmin(draft: Draft, report: Report): void {
-  if (!draft.admin || isLoopback(draft.admin.host)) return;
+  const address = adminAddress(draft);
+  // A token that is no good has its own problem.
+  if (!address || isLoopback(address.host) || report.has(['admin', 'token'])) return;
   report.error(
     ['admin'],
-    `write 127.0.0.1:${draft.admin.port} or false: beyond loopback it needs a token, which is not yet there (due with part 3)`,
+    `write ${ADMIN_TOKEN}, or an address such as 127.0.0.1:9901: beyond loopback it needs a token`,
   );
 }
 

@@ -8,6 +8,7 @@ import { type Finding, findings, valueAt } from './issues.ts';
 import type { Path } from './problems.ts';
 import { type Authored, configSchema, memorySchema, secretsSchema } from './schema.ts';
 import {
+  type AuthoredAdmin,
   type AuthoredListen,
   adminSchema,
   DEFAULT_ADDRESSES,
@@ -23,7 +24,7 @@ import type { Address } from './types.ts';
 export interface Draft {
   readonly listen: AuthoredListen | undefined;
   readonly status: Address | undefined;
-  readonly admin: Address | false | undefined;
+  readonly admin: AuthoredAdmin | undefined;
   readonly upstreams: ReadonlyMap<string, AuthoredUpstream | undefined>;
   readonly routes: readonly (DraftRoute | undefined)[];
   readonly secrets: Authored['secrets'] | undefined;

@@ -71,6 +71,14 @@ function isDecodable(part: string): boolean {
 export const tokenMend: Mend = (text) =>
   /\s/.test(text) ? 'write the token alone, without spaces: "Bearer" is put in front of it' : undefined;
 
+/** The token is all that stands between a network and the admin port: a shorter one can be guessed. */
+const MIN_ADMIN_TOKEN_BYTES = 16;
+
+export const adminTokenMend: Mend = (text) =>
+  Buffer.byteLength(text) < MIN_ADMIN_TOKEN_BYTES
+    ? `write at least ${MIN_ADMIN_TOKEN_BYTES} bytes, for example the output of: openssl rand -base64 32`
+    : tokenMend(text);
+
 /** Also the `pattern` of the JSON Schema. */
 export const UPSTREAM_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 

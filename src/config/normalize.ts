@@ -1,9 +1,9 @@
 /** Authored → normalised, once. */
-import { listenAddress } from './checks.ts';
+import { adminAddress, listenAddress } from './checks.ts';
 import { noteAuthoredUrl } from './display.ts';
 import type { Document } from './document.ts';
 import type { Authored } from './schema.ts';
-import { type AuthoredListen, listenSchema } from './schema-listen.ts';
+import { type AuthoredAdmin, type AuthoredListen, listenSchema } from './schema-listen.ts';
 import type { AuthoredRedis } from './schema-redis.ts';
 import type { AuthoredRoute } from './schema-route.ts';
 import type { AuthoredUpstream } from './schema-upstream.ts';
@@ -23,17 +23,30 @@ export interface Overrides {
   readonly admin?: Address | false;
 }
 
+interface Overridable {
+  readonly listen: AuthoredListen | undefined;
+  readonly admin: AuthoredAdmin | undefined;
+}
+
 /** The addresses of the command line in place of the file's. */
-export function override<Part extends { readonly listen: AuthoredListen | undefined }>(
-  part: Part,
-  { listen, ...rest }: Overrides,
-): Part {
-  const base = { ...part, ...rest };
-  if (listen === undefined) return base;
+export function override<Part extends Overridable>(part: Part, { listen, admin, ...rest }: Overrides): Part {
   return {
-    ...base,
-    listen: part.listen === undefined || 'host' in part.listen ? listen : { ...part.listen, address: listen },
+    ...part,
+    ...rest,
+    listen: listen === undefined ? part.listen : overrideListen(part.listen, listen),
+    admin: admin === undefined ? part.admin : overrideAdmin(part.admin, admin),
   };
+}
+
+function overrideListen(authored: AuthoredListen | undefined, listen: Address): AuthoredListen {
+  return authored === undefined || 'host' in authored ? listen : { ...authored, address: listen };
+}
+
+/** The token of the file stays: the command line cannot name one, and must not take one away. */
+function overrideAdmin(authored: AuthoredAdmin | undefined, admin: Address | false): AuthoredAdmin {
+  return admin !== false && typeof authored === 'object' && 'address' in authored
+    ? { ...authored, address: admin }
+    : admin;
 }
 
 /** Everything the program sees, from what the schema let pass. */
@@ -47,7 +60,7 @@ export function normalize(authored: Authored, document: Document): HeadgateConfi
     secrets: authored.secrets,
     listen: normalizeListen(authored.listen),
     status: authored.status,
-    admin: authored.admin,
+    admin: normalizeAdmin(authored),
     upstreams: new Map(
       Object.entries(authored.upstreams).map(([name, upstream]) => {
         const { url, endpoints = [] } = upstream;
@@ -66,6 +79,12 @@ export function normalize(authored: Authored, document: Document): HeadgateConfi
     shutdown: { delayMs: authored.shutdown.delay, graceMs: authored.shutdown.grace },
     log: authored.log,
   };
+}
+
+function normalizeAdmin({ admin }: Pick<Authored, 'admin'>): HeadgateConfig['admin'] {
+  const address = adminAddress({ admin });
+  if (!address) return false;
+  return { address, token: typeof admin === 'object' && 'token' in admin ? admin.token : undefined };
 }
 
 function normalizeListen(authored: AuthoredListen): ListenConfig {

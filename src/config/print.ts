@@ -27,7 +27,7 @@ export function authoredShape(config: HeadgateConfig): Readonly<Record<string, u
     secrets: config.secrets.map(String),
     listen: listenShape(config.listen),
     status: formatAddress(config.status),
-    admin: config.admin === false ? false : formatAddress(config.admin),
+    admin: adminShape(config.admin),
     upstreams: Object.fromEntries(
       [...config.upstreams].map(([name, upstream]) => [name, upstreamShape(upstream)]),
     ),
@@ -43,6 +43,12 @@ export function authoredShape(config: HeadgateConfig): Readonly<Record<string, u
     },
     log: config.log,
   };
+}
+
+function adminShape(admin: HeadgateConfig['admin']) {
+  if (admin === false) return false;
+  const address = formatAddress(admin.address);
+  return admin.token === undefined ? address : { address, token: String(admin.token) };
 }
 
 function listenShape({ address, hosts, origins, limits, trustedProxies }: ListenConfig) {

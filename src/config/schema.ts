@@ -53,7 +53,7 @@ export const configSchema = mapping(
       .meta({ description: 'Where `/livez`, `/readyz` and `/metrics` answer.' }),
     admin: adminSchema.prefault(DEFAULT_ADDRESSES.admin).meta({
       description:
-        'Where the admin page and its API answer, loopback only; `false`: nowhere. Not yet served.',
+        'Where the admin API answers: an address on loopback, or a mapping with a token; `false`: nowhere.',
     }),
     upstreams: z
       .record(

@@ -121,11 +121,17 @@ export interface RedisConfig {
   readonly required: boolean;
 }
 
+/** Where operators connect; *never* beyond loopback without a token. */
+export interface AdminConfig {
+  readonly address: Address;
+  readonly token: Secret | undefined;
+}
+
 export interface HeadgateConfig {
   readonly secrets: readonly Secret[];
   readonly listen: ListenConfig;
   readonly status: Address;
-  readonly admin: Address | false;
+  readonly admin: AdminConfig | false;
   /** In the order of the file. */
   readonly upstreams: ReadonlyMap<string, UpstreamConfig>;
   readonly routes: readonly RouteConfig[];

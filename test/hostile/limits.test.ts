@@ -64,6 +64,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'config/document MAX_NODES': 'configuration file',
   'config/fields MAX_TEXT': 'nesting, string, secret in the configuration',
   'config/files MAX_FILE_BYTES': 'configuration file',
+  'config/mends MIN_ADMIN_TOKEN_BYTES': 'nesting, string, secret in the configuration',
   'config/mends MIN_SECRET_BYTES': 'nesting, string, secret in the configuration',
   'config/mends MAX_PREFIX_CHARS': 'nodes, number of the database, key prefix of Redis',
   'config/mends MAX_REDIS_DB': 'nodes, number of the database, key prefix of Redis',
@@ -462,6 +463,10 @@ const HERE: Readonly<Record<string, () => void>> = {
     const secret = (length: number) => problemsOf(configured({ top: `secrets: ["${'s'.repeat(length)}"]` }));
     assert.deepEqual(secret(32), []);
     assert.notDeepEqual(secret(31), []);
+    const token = (length: number) =>
+      problemsOf(configured({ top: `admin: { token: "${'t'.repeat(length)}" }` }));
+    assert.deepEqual(token(16), []);
+    assert.match(token(15).join(), /at least 16 bytes/);
     const nested = (depth: number) =>
       problemsOf(configured({ top: `log: ${'['.repeat(depth)}${']'.repeat(depth)}` }));
     assert.match(nested(101).join(), /nest|deep/i);

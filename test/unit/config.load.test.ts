@@ -52,6 +52,16 @@ describe('loading', () => {
     assert.equal(result.config.admin, false);
   });
 
+  test('an admin address of the command line keeps the token of the file', () => {
+    const text = `${FILE}admin: { address: ":9901", token: "${CANARY}" }\n`;
+    const result = loadConfig('f', {}, () => text, { admin: { host: '::', port: 1 } });
+    assert.ok(result.kind === 'ok' && result.config.admin !== false);
+    assert.deepEqual(result.config.admin.address, { host: '::', port: 1 });
+    assert.equal(result.config.admin.token?.reveal(), CANARY);
+    const off = loadConfig('f', {}, () => text, { admin: false });
+    assert.ok(off.kind === 'ok' && off.config.admin === false);
+  });
+
   test('addresses of the command line are checked like those of the file', () => {
     const result = loadConfig('f', {}, () => FILE, {
       listen: { host: '127.0.0.1', port: 9902 },
@@ -97,6 +107,8 @@ describe('loading', () => {
       'listen: "${TOKEN}"',
       'listen: { hosts: ["${TOKEN} x"], origins: ["${TOKEN}"], trustedProxies: ["${TOKEN}"] }',
       'admin: "${TOKEN}"',
+      'admin: { address: "${TOKEN}", token: "${TOKEN} x" }',
+      'admin: { address: ":1", token: "${SHORT}" }',
       'log: { level: "${TOKEN}", access: "${TOKEN}" }',
       'shutdown: { delay: "${TOKEN}" }',
       'cache: { partition: { headers: ["${TOKEN} x"] }, memory: "${TOKEN}" }',
@@ -124,6 +136,67 @@ describe('loading', () => {
       assert.ok(!JSON.stringify(result).includes(CANARY), place);
       assert.ok(!JSON.stringify(result).includes('5d41402'), place);
     }
+  });
+});
+
+describe('the admin port', () => {
+  const admin = (value: string) => loadText(`${FILE}admin: ${value}\n`);
+  const MEND =
+    'admin: write { address: "0.0.0.0:9901", token: "${file:/run/secrets/headgate-admin}" }, or an address such as 127.0.0.1:9901: beyond loopback it needs a token';
+
+  for (const value of [
+    '0.0.0.0:9901',
+    ':9901',
+    '"[::]:9901"',
+    'admin.example:9901',
+    '{ address: ":9901" }',
+  ]) {
+    test(`${value} beyond loopback is refused without a token`, () => {
+      assert.deepEqual(messages(admin(value)), [MEND]);
+    });
+  }
+
+  test('with a token may be anywhere', () => {
+    const config = configOf(`${FILE}admin: { address: ":9901", token: "\${TOKEN}" }\n`);
+    assert.ok(config.admin !== false);
+    assert.equal(config.admin.token?.reveal(), CANARY);
+    assert.ok(!JSON.stringify(config.admin).includes(CANARY));
+  });
+
+  test('on loopback may have a token, and needs none', () => {
+    for (const [value, has] of [
+      ['127.0.0.1:9901', false],
+      ['localhost:9901', false],
+      ['{}', false],
+      ['{ token: "${TOKEN}" }', true],
+    ] as const) {
+      const config = configOf(`${FILE}admin: ${value}\n`);
+      assert.ok(config.admin !== false, value);
+      assert.equal(config.admin.token !== undefined, has, value);
+      assert.equal(config.admin.address.port, 9901);
+    }
+  });
+
+  test('with a token that is no good has one problem, not two', () => {
+    const BAD = [
+      ['too short', '${SHORT}', /at least 16 bytes/],
+      ['in two parts', 'Bearer 0123456789abcdef', /without spaces/],
+      ['with a line break', '0123456789abcdef\\n0', /visible ASCII/],
+      ['empty', '${EMPTY}', /empty: write the token/],
+      ['printed', '[redacted]', /write the real value/],
+    ] as const;
+    for (const [what, token, mend] of BAD) {
+      const found = messages(admin(`{ address: ":9901", token: "${token}" }`));
+      assert.equal(found.length, 1, what);
+      assert.match(found[0] ?? '', /^admin\.token: /);
+      assert.match(found[0] ?? '', mend);
+    }
+  });
+
+  test('takes no other port’s place', () => {
+    assert.deepEqual(messages(admin('{ address: "127.0.0.1:9902" }')), [
+      'admin: choose another port: status has 9902 already',
+    ]);
   });
 });
 
