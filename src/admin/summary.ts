@@ -6,7 +6,8 @@ import { META_CAPABILITIES, META_VERSION } from '../protocol/meta.ts';
 
 export interface SummaryInput {
   readonly config: HeadgateConfig;
-  readonly addresses: { readonly mcp: string; readonly status: string };
+  /** `admin` where that port is open. */
+  readonly addresses: { readonly mcp: string; readonly status: string; readonly admin?: string };
   readonly routes: readonly RouteRuntime[];
   readonly version: string;
   readonly revision: string;
@@ -18,6 +19,7 @@ export function startupSummary({ addresses, routes, version, revision }: Summary
     `headgate ${version}  MCP ${revision}`,
     `listening  mcp     ${addresses.mcp}`,
     `listening  status  ${addresses.status}`,
+    ...(addresses.admin === undefined ? [] : [`listening  admin   ${addresses.admin}`]),
   ];
   for (const route of routes) {
     lines.push(`route      ${route.config.path}`);

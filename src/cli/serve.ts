@@ -123,9 +123,9 @@ function explainStartFailure(error: unknown, config: HeadgateConfig): string {
   const listeners = [
     ['--listen', config.listen.address],
     ['--status', config.status],
-    ['--admin', config.admin],
+    ...(config.admin === false ? [] : ([['--admin', config.admin.address]] as const)),
   ] as const;
-  const failed = listeners.find(([, address]) => address !== false && address.port === port);
-  if (mend === undefined || failed === undefined || failed[1] === false) return `cannot start: ${message}`;
-  return `cannot start: ${formatAddress(failed[1])} ${mend} (${failed[0]})`;
+  const [option, address] = listeners.find((listener) => listener[1].port === port) ?? [];
+  if (mend === undefined || address === undefined) return `cannot start: ${message}`;
+  return `cannot start: ${formatAddress(address)} ${mend} (${option})`;
 }

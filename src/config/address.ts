@@ -29,6 +29,15 @@ export function parseAddress(text: string): Address | undefined {
   return { host: written.toLowerCase(), port };
 }
 
+/** What a problem says about a malformed address of a server. */
+export const REMOTE_HINT = 'write host:port, such as redis-0:6379 or "[::1]:6379"';
+
+/** Splits the address of a server that something connects to: it has a host and a port. */
+export function parseRemote(text: string): Address | undefined {
+  const address = text.startsWith(':') ? undefined : parseAddress(text);
+  return address?.port === 0 ? undefined : address;
+}
+
 /** `127.0.0.1:8080`, `[::1]:8080`. */
 export function formatAddress(address: Address): string {
   return `${isIPv6(address.host) ? `[${address.host}]` : address.host}:${address.port}`;

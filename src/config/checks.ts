@@ -1,26 +1,17 @@
 /** What no single value shows: references, overlaps, and combinations that would fail open. */
 import { isRemoved, methodRow } from '../protocol/methods.ts';
 import { collide, formatAddress, isLoopback } from './address.ts';
+import { checkRedis } from './checks-redis.ts';
 import type { Draft, DraftRoute } from './draft.ts';
 import { URL_STAND_INS } from './later.ts';
 import { upstreamNameMend, uriPatternMend } from './mends.ts';
 import { nearest } from './nearest.ts';
 import type { Path } from './problems.ts';
+import type { Report } from './report.ts';
+import { ADMIN_TOKEN } from './schema-listen.ts';
 import type { AuthoredRule } from './schema-route.ts';
 import { type AuthoredUpstream, URL_HINT } from './schema-upstream.ts';
 import type { Address } from './types.ts';
-
-/** Tells one finding. `said` is how a text was written in the file: a message never holds an expanded value. */
-export interface Report {
-  error(path: Path, message: string): void;
-  /** For what is wrong with the key at `path` rather than with its value. */
-  errorAtKey(path: Path, message: string): void;
-  warn(path: Path, message: string): void;
-  said(path: Path): string;
-  /** True when something from the environment or a file was put in. */
-  isExpanded(path: Path): boolean;
-  has(path: Path): boolean;
-}
 
 /** Looks at everything between the pieces; each check stands alone. */
 export function checkDraft(draft: Draft, report: Report): void {
@@ -36,6 +27,7 @@ export function checkDraft(draft: Draft, report: Report): void {
     if (route !== undefined) checkRoute(index, route, draft, report);
   checkUnused(draft, report);
   checkMemory(draft, report);
+  checkRedis(draft, report);
   checkExposure(draft, report);
 }
 
@@ -45,11 +37,16 @@ export function listenAddress(draft: Pick<Draft, 'listen'>): Address | undefined
   return 'host' in draft.listen ? draft.listen : draft.listen.address;
 }
 
+/** The admin port's address, whichever form was written. */
+export function adminAddress({ admin }: Pick<Draft, 'admin'>): Address | false | undefined {
+  return typeof admin === 'object' && 'address' in admin ? admin.address : admin;
+}
+
 function checkListeners(draft: Draft, report: Report): void {
   const listeners: readonly (readonly [string, Address | false | undefined])[] = [
     ['listen', listenAddress(draft)],
     ['status', draft.status],
-    ['admin', draft.admin],
+    ['admin', adminAddress(draft)],
   ];
   for (const [index, [later, address]] of listeners.entries()) {
     for (const [earlier, other] of listeners.slice(0, index)) {
@@ -62,10 +59,12 @@ function checkListeners(draft: Draft, report: Report): void {
 }
 
 function checkAdmin(draft: Draft, report: Report): void {
-  if (!draft.admin || isLoopback(draft.admin.host)) return;
+  const address = adminAddress(draft);
+  // A token that is no good has its own problem.
+  if (!address || isLoopback(address.host) || report.has(['admin', 'token'])) return;
   report.error(
     ['admin'],
-    `write 127.0.0.1:${draft.admin.port} or false: beyond loopback it needs a token, which is not yet there (due with part 3)`,
+    `write ${ADMIN_TOKEN}, or an address such as 127.0.0.1:9901: beyond loopback it needs a token`,
   );
 }
 

@@ -6,14 +6,16 @@ import type { z } from 'zod';
 import type { Document } from './document.ts';
 import { type Finding, findings, valueAt } from './issues.ts';
 import type { Path } from './problems.ts';
-import { type Authored, configSchema, memorySchema } from './schema.ts';
+import { type Authored, configSchema, memorySchema, secretsSchema } from './schema.ts';
 import {
+  type AuthoredAdmin,
   type AuthoredListen,
   adminSchema,
   DEFAULT_ADDRESSES,
   listenSchema,
   statusSchema,
 } from './schema-listen.ts';
+import { type AuthoredRedis, redisSchema } from './schema-redis.ts';
 import { type AuthoredRoute, type AuthoredRule, routeSchema, ruleSchema } from './schema-route.ts';
 import { type AuthoredUpstream, upstreamSchema } from './schema-upstream.ts';
 import type { Address } from './types.ts';
@@ -22,10 +24,13 @@ import type { Address } from './types.ts';
 export interface Draft {
   readonly listen: AuthoredListen | undefined;
   readonly status: Address | undefined;
-  readonly admin: Address | false | undefined;
+  readonly admin: AuthoredAdmin | undefined;
   readonly upstreams: ReadonlyMap<string, AuthoredUpstream | undefined>;
   readonly routes: readonly (DraftRoute | undefined)[];
+  readonly secrets: Authored['secrets'] | undefined;
   readonly memory: Authored['cache']['memory'] | undefined;
+  /** Also undefined where there is none. */
+  readonly redis: AuthoredRedis | undefined;
 }
 
 export interface DraftRoute extends Omit<AuthoredRoute, 'rules'> {
@@ -58,7 +63,9 @@ function draftOf(authored: Authored): Draft {
     admin: authored.admin,
     upstreams: new Map(Object.entries(authored.upstreams)),
     routes: authored.routes,
+    secrets: authored.secrets,
     memory: authored.cache.memory,
+    redis: authored.cache.redis,
   };
 }
 
@@ -79,7 +86,9 @@ function salvage(data: unknown): Draft {
       ]),
     ),
     routes: Array.isArray(routes) ? routes.map(salvageRoute) : [],
+    secrets: piece(secretsSchema, valueAt(data, ['secrets'])),
     memory: piece(memorySchema, valueAt(data, ['cache', 'memory'])),
+    redis: piece(redisSchema, valueAt(data, ['cache', 'redis'])),
   };
 }
 

@@ -1,6 +1,6 @@
 /** The kinds of value that a configuration is made of. Each knows what to write instead of a wrong one. */
 import { z } from 'zod';
-import { ADDRESS_HINT, parseAddress } from './address.ts';
+import { ADDRESS_HINT, parseAddress, parseRemote, REMOTE_HINT } from './address.ts';
 import { isHeaderValue } from './headers.ts';
 import { Secret } from './secret.ts';
 import type { Address } from './types.ts';
@@ -152,8 +152,21 @@ export function address(hint = ADDRESS_HINT) {
     .meta({ title: 'address' });
 }
 
+/** The address of a server that is not ours. */
+export function node() {
+  return z
+    .string({ error: say(REMOTE_HINT) })
+    .transform((value, { issues }): Address => {
+      const parsed = parseRemote(value);
+      if (parsed !== undefined) return parsed;
+      issues.push({ code: 'custom', message: say(REMOTE_HINT)({ input: value }), input: value });
+      return z.NEVER;
+    })
+    .meta({ title: 'node' });
+}
+
 /** A value that is never shown. What `print-config` writes in its place is refused: it would be a secret known to all. */
-export function secret(hint: string, mend: Mend) {
+export function secret(hint: string, mend: Mend = () => undefined) {
   const check: Mend = (value) =>
     value.includes('[redacted]')
       ? 'write the real value: [redacted] is what print-config shows in its place'

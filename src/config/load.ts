@@ -1,5 +1,5 @@
 /** The door of this room: a file, or URLs, in; the normalised configuration, or every problem at once, out. */
-import { checkDraft, type Report } from './checks.ts';
+import { checkDraft } from './checks.ts';
 import { type Document, documentWithoutFile, readDocument } from './document.ts';
 import { type Draft, parseAuthored } from './draft.ts';
 import { type Environment, expand } from './expand.ts';
@@ -7,6 +7,7 @@ import { type ReadFile, readFailure } from './files.ts';
 import { isWithin, toProblem } from './issues.ts';
 import { normalize, type Overrides, override } from './normalize.ts';
 import { formatPath, type Path, type Problem, quote, sortProblems } from './problems.ts';
+import type { Report } from './report.ts';
 import type { HeadgateConfig } from './types.ts';
 
 /** Stands for standard input; the `readFile` that is passed in knows how to read it. */

@@ -13,8 +13,71 @@ export const secretMend: Mend = (text) =>
     ? `write at least ${MIN_SECRET_BYTES} bytes, for example the output of: openssl rand -base64 32`
     : undefined;
 
+/** A user, or a group of servers. */
+export const wordMend: Mend = (text) =>
+  /\s/.test(text) || CONTROL.test(text) ? 'write it without white space and control characters' : undefined;
+
+/** Each key carries its prefix: a long one would cost more than what it tells apart. */
+const MAX_PREFIX_CHARS = 64;
+
+/** In braces Redis Cluster sees what keeps keys together: a prefix with them would put everything on one node. */
+export const keyPrefixMend: Mend = (text) => {
+  if (text.length > MAX_PREFIX_CHARS) return `write at most ${MAX_PREFIX_CHARS} characters`;
+  return /^[\x21-\x7e]+$/.test(text) && !/[{}]/.test(text)
+    ? undefined
+    : 'write visible ASCII characters without spaces and braces, such as "headgate:"';
+};
+
+/** More databases than anybody sets up: what is above it is a mistake. */
+export const MAX_REDIS_DB = 65_535;
+
+/** Only what every reader of such a URL understands alike: host, port, database, user, password. */
+export const redisUrlMend: Mend = (text) => {
+  const example = 'redis://127.0.0.1:6379/0';
+  const [, authority, rest = ''] = /^rediss?:\/\/([^/?]*)(.*)$/is.exec(text) ?? [];
+  if (authority === undefined)
+    return `write a URL such as ${example}, with rediss:// for TLS; sentinel and cluster have keys of their own`;
+  if (/[\s#]/.test(text) || rest.includes('@'))
+    return 'in a user or password write white space, "/", "?", "#" as %20, %2F, %3F, %23; elsewhere remove them';
+  if (/^:|^$/.test(authority.slice(authority.lastIndexOf('@') + 1)))
+    return `name the host, such as ${example}`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !isHost(url.hostname))
+    return `write it as redis://user:password@host:port/db, such as ${example}`;
+  if (url.port === '0') return 'write the port of the server: 0 is none';
+  if (rest.includes('?'))
+    return 'remove the query (?…): the database is the path, and the rest has keys of its own';
+  if (!/^(\/|\/[0-9]{1,5})?$/.test(rest) || Number(rest.slice(1)) > MAX_REDIS_DB)
+    return 'write the number of the database as the path, such as /0';
+  if (url.username !== '' && url.password === '')
+    return 'write the password behind a colon, redis://:password@host or redis://user:password@host: a name alone lets nobody in';
+  if (!isDecodable(url.username) || !isDecodable(url.password)) return 'write a "%" in a password as %25';
+  return undefined;
+};
+
+function isHost(name: string): boolean {
+  if (/^[0-9.]+$/.test(name)) return isIP(name) === 4;
+  return /^\[[0-9a-f:.]+\]$/i.test(name) || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(name);
+}
+
+function isDecodable(part: string): boolean {
+  try {
+    return decodeURIComponent(part).length > -1;
+  } catch {
+    return false;
+  }
+}
+
 export const tokenMend: Mend = (text) =>
   /\s/.test(text) ? 'write the token alone, without spaces: "Bearer" is put in front of it' : undefined;
+
+/** The token is all that stands between a network and the admin port: a shorter one can be guessed. */
+const MIN_ADMIN_TOKEN_BYTES = 16;
+
+export const adminTokenMend: Mend = (text) =>
+  Buffer.byteLength(text) < MIN_ADMIN_TOKEN_BYTES
+    ? `write at least ${MIN_ADMIN_TOKEN_BYTES} bytes, for example the output of: openssl rand -base64 32`
+    : tokenMend(text);
 
 /** Also the `pattern` of the JSON Schema. */
 export const UPSTREAM_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;

@@ -1,12 +1,20 @@
 /** Authored → normalised, once. */
-import { listenAddress } from './checks.ts';
+import { adminAddress, listenAddress } from './checks.ts';
 import { noteAuthoredUrl } from './display.ts';
 import type { Document } from './document.ts';
 import type { Authored } from './schema.ts';
-import { type AuthoredListen, listenSchema } from './schema-listen.ts';
+import { type AuthoredAdmin, type AuthoredListen, listenSchema } from './schema-listen.ts';
+import type { AuthoredRedis } from './schema-redis.ts';
 import type { AuthoredRoute } from './schema-route.ts';
 import type { AuthoredUpstream } from './schema-upstream.ts';
-import type { Address, HeadgateConfig, ListenConfig, RouteConfig, UpstreamConfig } from './types.ts';
+import type {
+  Address,
+  HeadgateConfig,
+  ListenConfig,
+  RedisConfig,
+  RouteConfig,
+  UpstreamConfig,
+} from './types.ts';
 
 /** Addresses of the command line; they win over the file. */
 export interface Overrides {
@@ -15,28 +23,44 @@ export interface Overrides {
   readonly admin?: Address | false;
 }
 
+interface Overridable {
+  readonly listen: AuthoredListen | undefined;
+  readonly admin: AuthoredAdmin | undefined;
+}
+
 /** The addresses of the command line in place of the file's. */
-export function override<Part extends { readonly listen: AuthoredListen | undefined }>(
-  part: Part,
-  { listen, ...rest }: Overrides,
-): Part {
-  const base = { ...part, ...rest };
-  if (listen === undefined) return base;
+export function override<Part extends Overridable>(part: Part, { listen, admin, ...rest }: Overrides): Part {
   return {
-    ...base,
-    listen: part.listen === undefined || 'host' in part.listen ? listen : { ...part.listen, address: listen },
+    ...part,
+    ...rest,
+    listen: listen === undefined ? part.listen : overrideListen(part.listen, listen),
+    admin: admin === undefined ? part.admin : overrideAdmin(part.admin, admin),
   };
+}
+
+function overrideListen(authored: AuthoredListen | undefined, listen: Address): AuthoredListen {
+  return authored === undefined || 'host' in authored ? listen : { ...authored, address: listen };
+}
+
+/** The token of the file stays: the command line cannot name one, and must not take one away. */
+function overrideAdmin(authored: AuthoredAdmin | undefined, admin: Address | false): AuthoredAdmin {
+  return admin !== false && typeof authored === 'object' && 'address' in authored
+    ? { ...authored, address: admin }
+    : admin;
 }
 
 /** Everything the program sees, from what the schema let pass. */
 export function normalize(authored: Authored, document: Document): HeadgateConfig {
-  const { memory, partition } = authored.cache;
-  const maxEntryWritten = document.has(['cache', 'memory', 'maxEntry']);
+  const { memory, redis, partition } = authored.cache;
+  // An operator who only made the cache small did not ask for entries larger than all of it.
+  const maxEntryBytes = document.has(['cache', 'memory', 'maxEntry'])
+    ? memory.maxEntry
+    : Math.min(memory.maxEntry, memory.size);
   return {
     secrets: authored.secrets,
     listen: normalizeListen(authored.listen),
     status: authored.status,
-    admin: authored.admin,
+    admin: normalizeAdmin(authored),
     upstreams: new Map(
       Object.entries(authored.upstreams).map(([name, upstream]) => {
         const { url, endpoints = [] } = upstream;
@@ -48,16 +72,19 @@ export function normalize(authored: Authored, document: Document): HeadgateConfi
     ),
     routes: authored.routes.map(normalizeRoute),
     cache: {
-      memory: {
-        sizeBytes: memory.size,
-        // An operator who only made the cache small did not ask for entries larger than all of it.
-        maxEntryBytes: maxEntryWritten ? memory.maxEntry : Math.min(memory.maxEntry, memory.size),
-      },
+      memory: { sizeBytes: memory.size, maxEntryBytes },
+      ...(redis === undefined ? {} : { redis: normalizeRedis(redis, maxEntryBytes) }),
       partitionHeaders: lowerCase(partition.headers),
     },
     shutdown: { delayMs: authored.shutdown.delay, graceMs: authored.shutdown.grace },
     log: authored.log,
   };
+}
+
+function normalizeAdmin({ admin }: Pick<Authored, 'admin'>): HeadgateConfig['admin'] {
+  const address = adminAddress({ admin });
+  if (!address) return false;
+  return { address, token: typeof admin === 'object' && 'token' in admin ? admin.token : undefined };
 }
 
 function normalizeListen(authored: AuthoredListen): ListenConfig {
@@ -110,6 +137,31 @@ function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamCo
       staleIfErrorMs: cache.staleIfError,
     },
   };
+}
+
+function normalizeRedis(redis: AuthoredRedis, mostBytes: number): RedisConfig {
+  const { keyPrefix, timeouts, maxEntry, required } = redis;
+  return {
+    endpoint: redisEndpoint(redis),
+    keyPrefix,
+    timeouts: { connectMs: timeouts.connect, commandMs: timeouts.command },
+    maxEntryBytes: Math.min(maxEntry, mostBytes),
+    required,
+  };
+}
+
+function redisEndpoint({ url, sentinel, cluster }: AuthoredRedis): RedisConfig['endpoint'] {
+  if (url !== undefined) return { kind: 'url', url };
+  if (sentinel !== undefined) return { kind: 'sentinel', ...written(sentinel) };
+  if (cluster !== undefined) return { kind: 'cluster', ...written(cluster) };
+  throw new Error('cache.redis without an endpoint: the checks refuse that');
+}
+
+type Written<Part> = { [Key in keyof Part]: Exclude<Part[Key], undefined> };
+
+/** Without the members that say nothing. */
+function written<Part extends object>(part: Part): Written<Part> {
+  return Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as Written<Part>;
 }
 
 function normalizeRoute(route: AuthoredRoute): RouteConfig {

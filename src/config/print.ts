@@ -2,9 +2,11 @@
 import { stringify } from 'yaml';
 import { formatAddress } from './address.ts';
 import { displayUrl } from './display.ts';
+import { Secret } from './secret.ts';
 import type {
   HeadgateConfig,
   ListenConfig,
+  RedisConfig,
   RouteConfig,
   RuleConfig,
   UpstreamAuth,
@@ -19,19 +21,20 @@ export function printConfig(config: HeadgateConfig): string {
 
 /** The same as plain data; the admin page shows it too. */
 export function authoredShape(config: HeadgateConfig): Readonly<Record<string, unknown>> {
-  const { memory, partitionHeaders } = config.cache;
+  const { memory, redis, partitionHeaders } = config.cache;
   return {
     version: 1,
     secrets: config.secrets.map(String),
     listen: listenShape(config.listen),
     status: formatAddress(config.status),
-    admin: config.admin === false ? false : formatAddress(config.admin),
+    admin: adminShape(config.admin),
     upstreams: Object.fromEntries(
       [...config.upstreams].map(([name, upstream]) => [name, upstreamShape(upstream)]),
     ),
     routes: config.routes.map(routeShape),
     cache: {
       memory: { size: formatSize(memory.sizeBytes), maxEntry: formatSize(memory.maxEntryBytes) },
+      ...(redis === undefined ? {} : { redis: redisShape(redis) }),
       partition: { headers: partitionHeaders },
     },
     shutdown: {
@@ -40,6 +43,12 @@ export function authoredShape(config: HeadgateConfig): Readonly<Record<string, u
     },
     log: config.log,
   };
+}
+
+function adminShape(admin: HeadgateConfig['admin']) {
+  if (admin === false) return false;
+  const address = formatAddress(admin.address);
+  return admin.token === undefined ? address : { address, token: String(admin.token) };
 }
 
 function listenShape({ address, hosts, origins, limits, trustedProxies }: ListenConfig) {
@@ -104,6 +113,30 @@ function authShape(auth: UpstreamAuth): Readonly<Record<string, unknown>> {
     case 'forward':
       return { type: auth.type, shared: auth.shared };
   }
+}
+
+function redisShape({ endpoint, keyPrefix, timeouts, maxEntryBytes, required }: RedisConfig) {
+  return {
+    ...redisEndpointShape(endpoint),
+    keyPrefix,
+    timeouts: {
+      connect: formatDuration(timeouts.connectMs),
+      command: formatDuration(timeouts.commandMs),
+    },
+    maxEntry: formatSize(maxEntryBytes),
+    required,
+  };
+}
+
+function redisEndpointShape(endpoint: RedisConfig['endpoint']): Readonly<Record<string, unknown>> {
+  if (endpoint.kind === 'url') return { url: String(endpoint.url) };
+  const { kind, nodes, ...rest } = endpoint;
+  // A `Secret` would be written as the empty mapping that it is to YAML.
+  const shown = Object.entries(rest).map(([key, value]) => [
+    key,
+    value instanceof Secret ? String(value) : value,
+  ]);
+  return { [kind]: { nodes: nodes.map(formatAddress), ...Object.fromEntries(shown) } };
 }
 
 function routeShape({ path, upstreams, rules, partial, pageSize, cache }: RouteConfig) {

@@ -50,14 +50,20 @@ export function jsonSchema(): JsonSchema {
 export function jsonSchemaText(): string {
   const schema = withExpansions(jsonSchema());
   const { properties } = schema;
-  const { upstreams } = properties ?? {};
+  const { upstreams, cache } = properties ?? {};
   const upstream = { ...(upstreams?.additionalProperties || {}), oneOf: ONE_ADDRESS };
-  const all = { ...properties, upstreams: { ...upstreams, additionalProperties: upstream } };
+  const redis = { ...cache?.properties?.redis, oneOf: ONE_REDIS };
+  const all = {
+    ...properties,
+    upstreams: { ...upstreams, additionalProperties: upstream },
+    cache: { ...cache, properties: { ...cache?.properties, redis } },
+  };
   return `${JSON.stringify({ ...schema, properties: all }, null, 2)}\n`;
 }
 
-/** What the schema of zod cannot say of two keys, `checks.ts` does. */
+/** What the schema of zod cannot say of several keys, the checks do. */
 const ONE_ADDRESS: readonly JsonSchema[] = [{ required: ['url'] }, { required: ['endpoints'] }];
+const ONE_REDIS: readonly JsonSchema[] = ['url', 'sentinel', 'cluster'].map((key) => ({ required: [key] }));
 
 /** Where `${VAR}` may stand for a number or a patterned text, editors should not underline it. */
 function withExpansions(schema: JsonSchema): JsonSchema {

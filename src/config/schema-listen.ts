@@ -1,6 +1,6 @@
 /** The listeners: MCP traffic, status, admin. */
 import { z } from 'zod';
-import { address, count, duration, list, mapping, say, size, text } from './fields.ts';
+import { address, count, duration, headerSecret, list, mapping, say, size, text } from './fields.ts';
 import * as mend from './mends.ts';
 
 /** Where the three listeners bind when the file does not say. */
@@ -82,9 +82,26 @@ export const listenSchema = z.union([address(), listenObject], {
 /** Where probes and scrapes connect. */
 export const statusSchema = address();
 
-const ADMIN_HINT = 'write an address such as 127.0.0.1:9901, or false';
+/** How to give the admin port its token. */
+export const ADMIN_TOKEN = `{ address: "0.0.0.0:9901", token: "\${file:/run/secrets/headgate-admin}" }`;
+const ADMIN_HINT = `write an address such as 127.0.0.1:9901, false, or ${ADMIN_TOKEN}`;
+
+const adminObject = mapping(
+  {
+    address: address()
+      .prefault(DEFAULT_ADDRESSES.admin)
+      .meta({ description: 'Where operators connect. Beyond loopback a token is required.' }),
+    token: headerSecret(`write the token, such as \${file:/run/secrets/headgate-admin}`, mend.adminTokenMend)
+      .optional()
+      .meta({ description: 'Every request must bring it, as `Authorization: Bearer …`.' }),
+  },
+  ADMIN_HINT,
+);
 
 /** Where operators connect. */
-export const adminSchema = z.union([address(ADMIN_HINT), z.literal(false)], { error: say(ADMIN_HINT) });
+export const adminSchema = z.union([address(ADMIN_HINT), z.literal(false), adminObject], {
+  error: say(ADMIN_HINT),
+});
 
+export type AuthoredAdmin = z.output<typeof adminSchema>;
 export type AuthoredListen = z.output<typeof listenSchema>;

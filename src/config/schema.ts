@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { choice, duration, flag, list, mapping, say, secret, size, text } from './fields.ts';
 import * as mend from './mends.ts';
 import { adminSchema, DEFAULT_ADDRESSES, listenSchema, statusSchema } from './schema-listen.ts';
+import { redisSchema } from './schema-redis.ts';
 import { routeSchema } from './schema-route.ts';
 import { upstreamSchema } from './schema-upstream.ts';
 
@@ -24,23 +25,26 @@ export const memorySchema = mapping(
   .prefault({})
   .meta({ description: "The cache in this process's memory." });
 
+/** What seals, encrypts and tells callers apart. */
+export const secretsSchema = list(
+  secret(`write a secret of 32 bytes or more, such as \${file:/run/secrets/headgate}`, mend.secretMend),
+  `write a list of secrets, such as ["\${file:/run/secrets/headgate}"]`,
+  16,
+)
+  .prefault([])
+  .meta({
+    description:
+      'Secrets of 32 bytes or more, the same on all replicas. The first signs and encrypts, all verify. Empty: a key of this process, and nothing private in Redis.',
+    examples: [[`\${file:/run/secrets/headgate}`]],
+  });
+
 /** The whole file. */
 export const configSchema = mapping(
   {
     version: z
       .literal(1, { error: say('write version: 1') })
       .meta({ description: 'Version of this format: 1.' }),
-    secrets: list(
-      secret(`write a secret of 32 bytes or more, such as \${file:/run/secrets/headgate}`, mend.secretMend),
-      `write a list of secrets, such as ["\${file:/run/secrets/headgate}"]`,
-      16,
-    )
-      .prefault([])
-      .meta({
-        description:
-          'Secrets of 32 bytes or more, the same on all replicas. The first signs and encrypts, all verify. Empty: a key of this process.',
-        examples: [[`\${file:/run/secrets/headgate}`]],
-      }),
+    secrets: secretsSchema,
     listen: listenSchema
       .prefault(DEFAULT_ADDRESSES.listen)
       .meta({ description: 'Where MCP clients connect: an address, or a mapping.' }),
@@ -49,7 +53,7 @@ export const configSchema = mapping(
       .meta({ description: 'Where `/livez`, `/readyz` and `/metrics` answer.' }),
     admin: adminSchema.prefault(DEFAULT_ADDRESSES.admin).meta({
       description:
-        'Where the admin page and its API answer, loopback only; `false`: nowhere. Not yet served.',
+        'Where the admin API answers: an address on loopback, or a mapping with a token; `false`: nowhere.',
     }),
     upstreams: z
       .record(
@@ -74,6 +78,9 @@ export const configSchema = mapping(
     cache: mapping(
       {
         memory: memorySchema,
+        redis: redisSchema.optional().meta({
+          description: 'The cache that replicas share, behind the memory of each. Absent: memory only.',
+        }),
         partition: mapping(
           {
             headers: list(

@@ -89,16 +89,56 @@ export interface RouteConfig {
   readonly cache: boolean;
 }
 
+/** The cache that replicas share. */
+export interface RedisConfig {
+  readonly endpoint:
+    | { readonly kind: 'url'; readonly url: Secret }
+    | {
+        readonly kind: 'sentinel';
+        /** Of the master group. */
+        readonly name: string;
+        /** The sentinels. */
+        readonly nodes: readonly Address[];
+        readonly username?: string;
+        readonly password?: Secret;
+        readonly sentinelPassword?: Secret;
+        readonly db: number;
+        /** To the sentinels and to the servers. */
+        readonly tls: boolean;
+      }
+    | {
+        readonly kind: 'cluster';
+        readonly nodes: readonly Address[];
+        readonly username?: string;
+        readonly password?: Secret;
+        readonly tls: boolean;
+      };
+  readonly keyPrefix: string;
+  /** `commandMs`: what all commands for one request may take together; never above `connectMs`. */
+  readonly timeouts: { readonly connectMs: number; readonly commandMs: number };
+  /** Never above that of the memory. */
+  readonly maxEntryBytes: number;
+  readonly required: boolean;
+}
+
+/** Where operators connect; *never* beyond loopback without a token. */
+export interface AdminConfig {
+  readonly address: Address;
+  readonly token: Secret | undefined;
+}
+
 export interface HeadgateConfig {
   readonly secrets: readonly Secret[];
   readonly listen: ListenConfig;
   readonly status: Address;
-  readonly admin: Address | false;
+  readonly admin: AdminConfig | false;
   /** In the order of the file. */
   readonly upstreams: ReadonlyMap<string, UpstreamConfig>;
   readonly routes: readonly RouteConfig[];
   readonly cache: {
     readonly memory: { readonly sizeBytes: number; readonly maxEntryBytes: number };
+    /** Absent: memory only. */
+    readonly redis?: RedisConfig;
     readonly partitionHeaders: readonly string[];
   };
   readonly shutdown: { readonly delayMs: number; readonly graceMs: number };

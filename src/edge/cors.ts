@@ -4,6 +4,8 @@
  * *Never* `Access-Control-Allow-Origin: *`: `Authorization` is a credential, and the wildcard does not cover it.
  * *Spec:* Fetch, "HTTP extensions"; basic/transports/streamable-http, "Request headers".
  */
+
+import type { Admission } from '../auth/admission.ts';
 import type { HeadgateConfig } from '../config/types.ts';
 import {
   METHOD_HEADER,
@@ -11,7 +13,6 @@ import {
   PARAM_HEADER_PREFIX,
   PROTOCOL_VERSION_HEADER,
 } from '../protocol/headers.ts';
-import type { Admission } from './admission.ts';
 
 /** What the protocol and its clients send beside what every page may send anyway. */
 const ALLOWED = [

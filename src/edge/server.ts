@@ -3,13 +3,13 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { createAdmission } from '../auth/admission.ts';
 import { formatAddress } from '../config/address.ts';
 import type { Address, HeadgateConfig } from '../config/types.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Handle } from '../protocol/exchange.ts';
 import { Roster } from '../protocol/roster.ts';
-import { createAdmission } from './admission.ts';
 import { createClientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
 import { type Drain, type DrainResult, startDrain } from './drain.ts';

@@ -3,9 +3,10 @@
  * version → headers (too many, sent twice) → Host → Origin → path → query → expectation → transfer coding → media type → content coding
  * → length. What the body says is the classifier's.
  */
+
+import type { Admission } from '../auth/admission.ts';
 import { INVALID_REQUEST, type Refusal, refusal } from '../protocol/errors.ts';
 import { type Head, mediaType } from '../protocol/headers.ts';
-import type { Admission } from './admission.ts';
 import { TOO_LARGE } from './body.ts';
 
 /** What is refused here when it comes twice; the mirrored headers are the classifier's (-32020). */

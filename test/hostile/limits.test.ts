@@ -7,9 +7,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createCursorCodec, MAX_CURSOR_LENGTH } from '../../src/aggregate/cursor.ts';
+import { createAdmission } from '../../src/auth/admission.ts';
 import { MAX_FILE_BYTES, readTextFile } from '../../src/config/files.ts';
 import { formatDuration, formatSize } from '../../src/config/units.ts';
-import { createAdmission } from '../../src/edge/admission.ts';
 import { createCors } from '../../src/edge/cors.ts';
 import { classify, MAX_ID_LENGTH, MAX_MEMBERS } from '../../src/protocol/classify.ts';
 import { readHead } from '../../src/protocol/headers.ts';
@@ -64,7 +64,10 @@ const NAMED: Readonly<Record<string, string>> = {
   'config/document MAX_NODES': 'configuration file',
   'config/fields MAX_TEXT': 'nesting, string, secret in the configuration',
   'config/files MAX_FILE_BYTES': 'configuration file',
+  'config/mends MIN_ADMIN_TOKEN_BYTES': 'nesting, string, secret in the configuration',
   'config/mends MIN_SECRET_BYTES': 'nesting, string, secret in the configuration',
+  'config/mends MAX_PREFIX_CHARS': 'nodes, number of the database, key prefix of Redis',
+  'config/mends MAX_REDIS_DB': 'nodes, number of the database, key prefix of Redis',
   'config/schema-upstream MAX_ENDPOINTS': 'endpoints of an upstream, trial of one that failed',
   'config/syntax MAX_WRITTEN_DEPTH': 'nesting, string, secret in the configuration',
   'edge/body LINGER_MS': 'sending on after the answer, after a refusal of what is no HTTP',
@@ -465,9 +468,28 @@ const HERE: Readonly<Record<string, () => void>> = {
     const secret = (length: number) => problemsOf(configured({ top: `secrets: ["${'s'.repeat(length)}"]` }));
     assert.deepEqual(secret(32), []);
     assert.notDeepEqual(secret(31), []);
+    const token = (length: number) =>
+      problemsOf(configured({ top: `admin: { token: "${'t'.repeat(length)}" }` }));
+    assert.deepEqual(token(16), []);
+    assert.match(token(15).join(), /at least 16 bytes/);
     const nested = (depth: number) =>
       problemsOf(configured({ top: `log: ${'['.repeat(depth)}${']'.repeat(depth)}` }));
     assert.match(nested(101).join(), /nest|deep/i);
+  },
+  'nodes, number of the database, key prefix of Redis': () => {
+    const redis = (rest: string) => problemsOf(configured({ top: `cache: { redis: { ${rest} } }` }));
+    const nodes = (count: number) =>
+      redis(`cluster: { nodes: [${times(count, (i) => `"redis-${i}:6379"`)}] }`);
+    assert.deepEqual(nodes(64), []);
+    assert.match(nodes(65).join(), /at most 64 entries/);
+    assert.deepEqual(redis('url: "redis://redis/65535"'), []);
+    assert.match(redis('url: "redis://redis/65536"').join(), /number of the database/);
+    const sentinel = (db: number) => redis(`sentinel: { name: a, nodes: ["a:1"], db: ${db} }`);
+    assert.deepEqual(sentinel(65_535), []);
+    assert.notDeepEqual(sentinel(65_536), []);
+    const prefix = (length: number) => redis(`url: "redis://redis", keyPrefix: "${'x'.repeat(length)}"`);
+    assert.deepEqual(prefix(64), []);
+    assert.match(prefix(65).join(), /at most 64 characters/);
   },
   'lists in the configuration': () => {
     const list = (count: number, parts: (items: string) => Parts, item: (i: number) => string) =>

@@ -348,7 +348,7 @@ test('R46: an upstream writes no line of the start-up summary', () => {
   const text = startupSummary({
     // biome-ignore lint/suspicious/noExplicitAny: only what is printed
     config: {} as any,
-    addresses: { mcp: 'http://127.0.0.1:1', status: 'http://127.0.0.1:2' },
+    addresses: { mcp: 'http://127.0.0.1:1', status: 'http://127.0.0.1:2', admin: 'http://127.0.0.1:3' },
     version: '1',
     revision: '2026-07-28',
     routes: [
@@ -360,7 +360,12 @@ test('R46: an upstream writes no line of the start-up summary', () => {
       } as any,
     ],
   });
-  assert.equal(text.split('\n').filter((line) => line.startsWith('listening')).length, 2);
+  assert.deepEqual(
+    text.split('\n').filter((line) => line.startsWith('listening')),
+    ['mcp     http://127.0.0.1:1', 'status  http://127.0.0.1:2', 'admin   http://127.0.0.1:3'].map(
+      (to) => `listening  ${to}`,
+    ),
+  );
   assert.match(text, /^[\n\x20-\x7e]*$/);
   assert.ok(text.length < 2_000);
 });

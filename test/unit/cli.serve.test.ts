@@ -141,6 +141,7 @@ describe('a start that fails ends with 1 and says what to do', () => {
   const CASES: readonly (readonly [object, RegExp])[] = [
     [{ code: 'EADDRINUSE', port: 8080 }, /127\.0\.0\.1:8080 is taken: .* \(--listen\)/],
     [{ code: 'EACCES', port: 9902 }, /127\.0\.0\.1:9902 is not allowed .* \(--status\)/],
+    [{ code: 'EADDRINUSE', port: 9901 }, /127\.0\.0\.1:9901 is taken: .* \(--admin\)/],
     [{ code: 'EADDRINUSE', port: 5 }, /cannot start: listen failed/],
     [{}, /cannot start: Error: listen failed\n +at /], // a bug, not a taken port
   ];

@@ -52,6 +52,16 @@ describe('loading', () => {
     assert.equal(result.config.admin, false);
   });
 
+  test('an admin address of the command line keeps the token of the file', () => {
+    const text = `${FILE}admin: { address: ":9901", token: "${CANARY}" }\n`;
+    const result = loadConfig('f', {}, () => text, { admin: { host: '::', port: 1 } });
+    assert.ok(result.kind === 'ok' && result.config.admin !== false);
+    assert.deepEqual(result.config.admin.address, { host: '::', port: 1 });
+    assert.equal(result.config.admin.token?.reveal(), CANARY);
+    const off = loadConfig('f', {}, () => text, { admin: false });
+    assert.ok(off.kind === 'ok' && off.config.admin === false);
+  });
+
   test('addresses of the command line are checked like those of the file', () => {
     const result = loadConfig('f', {}, () => FILE, {
       listen: { host: '127.0.0.1', port: 9902 },
@@ -97,9 +107,15 @@ describe('loading', () => {
       'listen: "${TOKEN}"',
       'listen: { hosts: ["${TOKEN} x"], origins: ["${TOKEN}"], trustedProxies: ["${TOKEN}"] }',
       'admin: "${TOKEN}"',
+      'admin: { address: "${TOKEN}", token: "${TOKEN} x" }',
+      'admin: { address: ":1", token: "${SHORT}" }',
       'log: { level: "${TOKEN}", access: "${TOKEN}" }',
       'shutdown: { delay: "${TOKEN}" }',
       'cache: { partition: { headers: ["${TOKEN} x"] }, memory: "${TOKEN}" }',
+      'cache: { redis: { url: "http://:${TOKEN}@h" } }',
+      'cache: { redis: { url: "redis://${TOKEN}@h", keyPrefix: "${TOKEN} x" } }',
+      'cache: { redis: { url: "redis://:${TOKEN}@h/x", sentinel: { name: "${TOKEN} x", nodes: ["${TOKEN}"] } } }',
+      'cache: { redis: { cluster: { nodes: ["${TOKEN}"], username: "${TOKEN} x", password: ["${TOKEN}"] } } }',
       'upstreams: { docs: { url: "http://u:${TOKEN}@h/", auth: { type: "${TOKEN}" }, tools: "${TOKEN}" } }',
       'upstreams: { docs: { url: "${TOKEN}", auth: { type: header, name: "${TOKEN} x", value: "${TOKEN}\\n" } } }',
       'routes: [{ path: "${TOKEN}", upstreams: ["${TOKEN}"], rules: [{ match: { method: "${TOKEN} x" }, upstream: "${TOKEN}" }] }]',
@@ -120,6 +136,163 @@ describe('loading', () => {
       assert.ok(!JSON.stringify(result).includes(CANARY), place);
       assert.ok(!JSON.stringify(result).includes('5d41402'), place);
     }
+  });
+});
+
+describe('the admin port', () => {
+  const admin = (value: string) => loadText(`${FILE}admin: ${value}\n`);
+  const MEND =
+    'admin: write { address: "0.0.0.0:9901", token: "${file:/run/secrets/headgate-admin}" }, or an address such as 127.0.0.1:9901: beyond loopback it needs a token';
+
+  for (const value of [
+    '0.0.0.0:9901',
+    ':9901',
+    '"[::]:9901"',
+    'admin.example:9901',
+    '{ address: ":9901" }',
+  ]) {
+    test(`${value} beyond loopback is refused without a token`, () => {
+      assert.deepEqual(messages(admin(value)), [MEND]);
+    });
+  }
+
+  test('with a token may be anywhere', () => {
+    const config = configOf(`${FILE}admin: { address: ":9901", token: "\${TOKEN}" }\n`);
+    assert.ok(config.admin !== false);
+    assert.equal(config.admin.token?.reveal(), CANARY);
+    assert.ok(!JSON.stringify(config.admin).includes(CANARY));
+  });
+
+  test('on loopback may have a token, and needs none', () => {
+    for (const [value, has] of [
+      ['127.0.0.1:9901', false],
+      ['localhost:9901', false],
+      ['{}', false],
+      ['{ token: "${TOKEN}" }', true],
+    ] as const) {
+      const config = configOf(`${FILE}admin: ${value}\n`);
+      assert.ok(config.admin !== false, value);
+      assert.equal(config.admin.token !== undefined, has, value);
+      assert.equal(config.admin.address.port, 9901);
+    }
+  });
+
+  test('with a token that is no good has one problem, not two', () => {
+    const BAD = [
+      ['too short', '${SHORT}', /at least 16 bytes/],
+      ['in two parts', 'Bearer 0123456789abcdef', /without spaces/],
+      ['with a line break', '0123456789abcdef\\n0', /visible ASCII/],
+      ['empty', '${EMPTY}', /empty: write the token/],
+      ['printed', '[redacted]', /write the real value/],
+    ] as const;
+    for (const [what, token, mend] of BAD) {
+      const found = messages(admin(`{ address: ":9901", token: "${token}" }`));
+      assert.equal(found.length, 1, what);
+      assert.match(found[0] ?? '', /^admin\.token: /);
+      assert.match(found[0] ?? '', mend);
+    }
+  });
+
+  test('takes no other port’s place', () => {
+    assert.deepEqual(messages(admin('{ address: "127.0.0.1:9902" }')), [
+      'admin: choose another port: status has 9902 already',
+    ]);
+  });
+});
+
+describe('the URL of Redis', () => {
+  const problemOf = (url: string): string | undefined =>
+    messages(
+      loadText(`${FILE}secrets: ["\${TOKEN}"]\ncache: { redis: { url: ${JSON.stringify(url)} } }\n`),
+    )[0];
+
+  for (const url of [
+    'redis://127.0.0.1',
+    'redis://redis:6379',
+    'redis://redis_0:6379/',
+    'REDISS://redis.example/15',
+    'redis://[::1]:6379/0',
+    'redis://:pass@redis',
+    'redis://:p@ss:word@redis',
+    'redis://user:p%40ss%2F%25@redis:6379/65535',
+  ]) {
+    test(`${url} is fine`, () => assert.equal(problemOf(url), undefined));
+  }
+
+  const BAD: readonly (readonly [string, RegExp])[] = [
+    ['http://redis:6379', /write a URL such as redis:/],
+    ['redis:6379', /write a URL such as redis:/],
+    ['redis', /write a URL such as redis:/],
+    ['127.0.0.1:6379', /write a URL such as redis:/],
+    ['redis+sentinel://redis/0', /write a URL such as redis:/],
+    ['/run/redis.sock', /write a URL such as redis:/],
+    ['redis://', /name the host/],
+    ['redis:///0', /name the host/],
+    ['redis://:6379', /name the host/],
+    ['redis://:pass@/0', /name the host/],
+    ['redis://redis:0', /port of the server/],
+    ['redis://redis:65536', /redis:\/\/user:password@host:port\/db/],
+    ['redis://300.1.1.1', /redis:\/\/user:password@host:port\/db/],
+    ['redis://redis,redis-1', /redis:\/\/user:password@host:port\/db/],
+    ['redis://redis:6379/cache', /number of the database/],
+    ['redis://redis:6379/-1', /number of the database/],
+    ['redis://redis:6379/65536', /number of the database/],
+    ['redis://redis:6379/0/', /number of the database/],
+    ['redis://redis:6379?db=1', /remove the query/],
+    ['redis://redis:6379/0?family=6', /remove the query/],
+    ['redis://:pa#ss@redis', /%23/],
+    ['redis://:pa/ss@redis', /%2F/],
+    ['redis://:pa?ss@redis', /%3F/],
+    ['redis://:pa ss@redis', /%20/],
+    ['redis://:pa%ss@redis', /%25/],
+    ['redis://password@redis', /behind a colon/],
+  ];
+  for (const [url, mend] of BAD) {
+    test(`${url} is refused with what to write`, () => {
+      const problem = problemOf(url) ?? assert.fail();
+      assert.match(problem, /^cache\.redis\.url: /);
+      assert.match(problem, mend);
+    });
+  }
+});
+
+describe('the cache in Redis', () => {
+  const redis = (rest: string, top = 'secrets: ["${TOKEN}"]') =>
+    loadText(`${FILE}${top}\ncache: { redis: { url: "redis://redis", ${rest} } }\n`);
+
+  test('lets no command take longer than connecting, whichever of the two was written', () => {
+    assert.deepEqual(messages(redis('timeouts: { command: 3s }')), [
+      'cache.redis.timeouts.command: write no more than timeouts.connect',
+    ]);
+    assert.deepEqual(messages(redis('timeouts: { connect: 20ms }')), [
+      'cache.redis.timeouts.connect: write no less than timeouts.command (25ms)',
+    ]);
+    assert.equal(redis('timeouts: { connect: 25ms }').kind, 'ok');
+  });
+
+  for (const prefix of ['{a}', 'a b', 'a\\n', 'caché:']) {
+    test(`takes no prefix "${prefix}"`, () => {
+      assert.match(messages(redis(`keyPrefix: "${prefix}"`))[0] ?? '', /^cache\.redis\.keyPrefix: write /);
+    });
+  }
+
+  test('never holds what the memory in front of it does not', () => {
+    const small = configOf(`${FILE}cache: { memory: { size: 64KiB }, redis: { url: "redis://redis" } }\n`);
+    assert.equal(small.cache.redis?.maxEntryBytes, 65_536);
+  });
+
+  test('without secrets is a warning: private answers do not go there', () => {
+    for (const top of ['', 'secrets: []']) {
+      const result = redis('', top);
+      assert.ok(result.kind === 'ok');
+      assert.deepEqual(
+        result.warnings.map(({ path }) => path),
+        ['cache.redis'],
+      );
+      assert.match(result.warnings[0]?.message ?? '', /private answers are not written to Redis/);
+    }
+    const bad = redis('', 'secrets: ["short"]');
+    assert.ok(bad.kind === 'invalid' && bad.problems.length === 1, 'one problem is enough');
   });
 });
 

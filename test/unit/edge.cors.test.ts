@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { createAdmission } from '../../src/edge/admission.ts';
+import { createAdmission } from '../../src/auth/admission.ts';
 import { createCors } from '../../src/edge/cors.ts';
 import { configOf } from '../support/config.ts';
 

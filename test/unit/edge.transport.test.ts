@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { createAdmission } from '../../src/edge/admission.ts';
+import { createAdmission } from '../../src/auth/admission.ts';
 import { inspect, lengthProblem, readTarget } from '../../src/edge/transport.ts';
 import { readHead } from '../../src/protocol/headers.ts';
 

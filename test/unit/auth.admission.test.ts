@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createAdmission } from '../../src/edge/admission.ts';
+import { createAdmission } from '../../src/auth/admission.ts';
 
 const LOOPBACK = { address: { host: '127.0.0.1', port: 8080 }, hosts: [], origins: [] };
 const OPEN = { ...LOOPBACK, address: { host: '0.0.0.0', port: 8080 } };
