@@ -15,7 +15,9 @@ import type { Failure, StreamBody } from './types.ts';
 import { Upload } from './upload.ts';
 
 /** Received but not yet taken: above this the socket is not read any further. */
-export const HIGH_WATER_BYTES = 64 * 1024;
+const HIGH_WATER_BYTES = 64 * 1024;
+/** The same while nobody has begun to read: up to this a body may be taken as a whole. */
+export const WHOLE_BYTES = 128 * 1024;
 /** What may run out after the answer, so that its connection can be used again... */
 const MAX_DISCARDED_BYTES = 64 * 1024;
 /** ...and for how long. */
@@ -79,6 +81,7 @@ export class Exchange
   #paused = false;
   #waiter: Waiter | undefined;
   #gatherer: Gatherer | undefined;
+  #begun = false;
   #discarding = false;
   #discardedBytes = 0;
 
@@ -174,7 +177,7 @@ export class Exchange
     }
     this.#queue.push(chunk);
     this.#queuedBytes += chunk.length;
-    this.#paused = this.#queuedBytes >= HIGH_WATER_BYTES;
+    this.#paused = this.#queuedBytes >= (this.#begun ? HIGH_WATER_BYTES : WHOLE_BYTES);
     if (this.#paused) this.#gathered(undefined);
     else if (this.#gatherer !== undefined) this.#startIdle();
     return !this.#paused;
@@ -201,6 +204,7 @@ export class Exchange
 
   /** @throws UpstreamError behind the last chunk that came, when the answer did not come whole. */
   next(): Promise<Step> {
+    this.#begun = true;
     const chunk = this.#queue.shift();
     if (chunk !== undefined) {
       this.#queuedBytes -= chunk.length;
@@ -217,8 +221,8 @@ export class Exchange
   }
 
   /**
-   * Waits for all of the body, as the first to read of it. @returns undefined for one of 64 KiB and more: it is read
-   * as it comes. Rejects as {@link next}.
+   * Waits for all of the body, as the first to read of it. @returns undefined for one of 128 KiB and more: it is
+   * read as it comes. Rejects as {@link next}.
    */
   whole(): Promise<readonly Uint8Array[] | undefined> {
     if (this.#failure !== undefined) return Promise.reject(new UpstreamError(this.#failure));

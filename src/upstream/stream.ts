@@ -7,7 +7,7 @@
 import { JsonWatch } from '../protocol/json-watch.ts';
 import { type Attempt, type Link, type OnEnd, unusableHead } from './call.ts';
 import { decoded } from './decode.ts';
-import { Exchange, HIGH_WATER_BYTES } from './exchange.ts';
+import { Exchange, WHOLE_BYTES } from './exchange.ts';
 import { failure, traitsOf, UpstreamError } from './failure.ts';
 import { type Head, requestHeaders } from './head.ts';
 import type { Endpoint } from './pool.ts';
@@ -80,12 +80,12 @@ function whole(chunks: readonly Uint8Array[]): StreamOutcome {
   return { kind: 'failure', failure: failure('broken', 'http_response_incomplete', 'an answer of no bytes') };
 }
 
-/** The same of a body that was changed on its way. *Bounded by* {@link HIGH_WATER_BYTES} and its last chunk. */
+/** The same of a body that was changed on its way. *Bounded by* {@link WHOLE_BYTES} and its last chunk. */
 async function begun(response: Response): Promise<StreamOutcome> {
   const { body } = response;
   const iterator = body[Symbol.asyncIterator]();
   const chunks: Uint8Array[] = [];
-  for (let bytes = 0; bytes < HIGH_WATER_BYTES; bytes += chunks.at(-1)?.length ?? 0) {
+  for (let bytes = 0; bytes < WHOLE_BYTES; bytes += chunks.at(-1)?.length ?? 0) {
     const { done, value } = await iterator.next();
     if (done) return whole(chunks);
     chunks.push(value);

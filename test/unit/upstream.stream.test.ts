@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { WHOLE_BYTES } from '../../src/upstream/exchange.ts';
 import { UpstreamError } from '../../src/upstream/failure.ts';
 import type { StreamOutcome } from '../../src/upstream/types.ts';
 import {
@@ -206,6 +207,22 @@ test('R32 R37: half a small answer is a failure, half a large one a body that br
   assert.ok(outcome.kind === 'response');
   assert.equal(outcome.lengthBytes, 500_000);
   assert.equal(await ending(outcome.body), 'reset http_response_incomplete');
+});
+
+test('R30: an answer goes in one piece below 128 KiB, and as it comes from there on', async () => {
+  for (const [over, kind] of [
+    [-1, 'whole'],
+    [0, 'response'],
+  ] as const) {
+    const text = `"${'x'.repeat(WHOLE_BYTES - 2 + over)}"`;
+    server.fault = async (request) => {
+      await request.body();
+      answer(request, text);
+    };
+    const outcome = await docs.upstream.stream(streamRequest());
+    assert.equal(outcome.kind, kind);
+    assert.equal((await textOf(bodyIn(outcome))).length, text.length);
+  }
 });
 
 test('R32: an answer that only the end of the connection ends is whole when its JSON is', async () => {
