@@ -5,12 +5,12 @@ import { quote } from '../config/problems.ts';
 
 export type CommandName = 'serve' | 'validate' | 'print-config' | 'schema' | 'healthcheck' | 'purge';
 
-/** An option; every one takes a value, but `--help`. */
+/** An option. */
 export interface OptionRow {
   readonly name: string;
   readonly short?: string;
-  /** What stands for the value in help texts. */
-  readonly value: string;
+  /** What stands for the value in help texts; `undefined`: it takes none. */
+  readonly value: string | undefined;
   readonly help: string;
 }
 
@@ -93,13 +93,18 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'purge',
-    usage: 'headgate purge [--upstream NAME] [--method METHOD] [--uri URI]',
-    summary: 'drop cache entries (not yet)',
-    details: ['Not yet: it is due with part 3.'],
+    usage: 'headgate purge [-c FILE] [--all | [--upstream NAME] [--uri URI | --method METHOD]]',
+    summary: 'drop what a running gateway caches, for every caller',
+    details: [
+      'Asks the admin port that the configuration names, with its token. Without an option: everything.',
+      'What comes afterwards is answered by the upstreams; replicas that share Redis are told.',
+    ],
     options: [
+      CONFIG,
+      { name: 'all', value: undefined, help: 'everything' },
       { name: 'upstream', value: 'NAME', help: 'only of this upstream' },
-      { name: 'method', value: 'METHOD', help: 'only of this method' },
-      { name: 'uri', value: 'URI', help: 'only of this resource' },
+      { name: 'uri', value: 'URI', help: 'only this resource' },
+      { name: 'method', value: 'METHOD', help: 'only of this method, such as tools/list' },
     ],
     positional: undefined,
   },
@@ -166,9 +171,12 @@ function readCommand(command: CommandRow, args: readonly string[]): CommandLine 
     options: {
       help: { type: 'boolean', short: 'h' },
       ...Object.fromEntries(
-        command.options.map(({ name, short }) => [
+        command.options.map(({ name, short, value }) => [
           name,
-          { type: 'string' as const, ...(short === undefined ? {} : { short }) },
+          {
+            type: value === undefined ? ('boolean' as const) : ('string' as const),
+            ...(short === undefined ? {} : { short }),
+          },
         ]),
       ),
     },
@@ -186,6 +194,11 @@ function readCommand(command: CommandRow, args: readonly string[]): CommandLine 
     const row = command.options.find(({ name }) => name === token.name);
     if (row === undefined) return bad(unknownOption(token.rawName, command), command);
     if (token.name in options) return bad(`${token.rawName} is given twice`, command);
+    if (row.value === undefined) {
+      if (token.value !== undefined) return bad(`${token.rawName} takes no value`, command);
+      options[token.name] = 'true';
+      continue;
+    }
     const swallowsOption = !token.inlineValue && token.value !== undefined && /^-./.test(token.value);
     if (token.value === undefined || token.value === '' || swallowsOption) {
       return bad(`${token.rawName} needs a value: ${token.rawName} ${row.value}`, command);

@@ -2,7 +2,7 @@
 import { printConfig } from '../config/print.ts';
 import { jsonSchemaText } from '../config/schema-json.ts';
 import { loadFile } from './source.ts';
-import { type CommandInput, complain, EXIT, type Terminal } from './terminal.ts';
+import { type CommandInput, EXIT, type Terminal } from './terminal.ts';
 
 export async function validate({ options }: CommandInput, terminal: Terminal): Promise<number> {
   const source = await loadFile(options.config, terminal);
@@ -27,11 +27,6 @@ export async function printEffectiveConfig({ options }: CommandInput, terminal: 
 export async function printSchema(_: CommandInput, terminal: Terminal): Promise<number> {
   terminal.stdout.write(jsonSchemaText());
   return EXIT.fine;
-}
-
-export async function purge(_: CommandInput, terminal: Terminal): Promise<number> {
-  complain(terminal, 'purge is not yet there: it is due with part 3; a restart empties the cache');
-  return EXIT.failed;
 }
 
 function plural(count: number, noun: string): string {

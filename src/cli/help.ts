@@ -27,7 +27,7 @@ function programHelp(): string {
 
 function commandHelp({ usage, summary, details, options }: CommandRow): string {
   const rows = options.map(({ name, short, value, help }): readonly [string, string] => [
-    `${short === undefined ? '    ' : `-${short}, `}--${name} ${value}`,
+    `${short === undefined ? '    ' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`,
     help,
   ]);
   return lines([

@@ -13,7 +13,7 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   'print-config': async () => (await import('./commands.ts')).printEffectiveConfig,
   schema: async () => (await import('./commands.ts')).printSchema,
   healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
-  purge: async () => (await import('./commands.ts')).purge,
+  purge: async () => (await import('./purge.ts')).purge,
 };
 
 /**

@@ -59,7 +59,10 @@ const NAMED: Readonly<Record<string, string>> = {
   'cache/keep RECENT_MAX': 'keys whose last answer, whose invalidation is remembered',
   'cache/remainders REMAINDERS_BYTES': 'rests of cut pages',
   'cache/remainders REMAINDER_LIVES_MS': 'rests of cut pages',
-  'cli/healthcheck TIMEOUT_MS': 'waiting in `headgate healthcheck`',
+  'admin/server MAX_BODY_BYTES': 'request on the admin port',
+  'admin/server REQUEST_TIMEOUT_MS': 'request on the admin port',
+  'cli/healthcheck TIMEOUT_MS': 'waiting in `headgate healthcheck`, in `headgate purge`',
+  'cli/purge TIMEOUT_MS': 'waiting in `headgate healthcheck`, in `headgate purge`',
   'config/document MAX_DEPTH': 'nesting, string, secret in the configuration',
   'config/document MAX_NODES': 'configuration file',
   'config/fields MAX_TEXT': 'nesting, string, secret in the configuration',
@@ -139,6 +142,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'aggregate/page ITEM_BYTES': SIZE_OF_MEMORY,
   'aggregate/parts BAD_ITEMS_NAMED': 'how many of the counted are also named in one line of the log',
   'aggregate/read ENVELOPE_BYTES': 'room beside what is kept',
+  'cli/purge MAX_ANSWER_BYTES': 'no answer of an admin port is longer',
   'cache/memory ACCOUNT_OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'cache/memory ENTRY_OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'cache/keep UNWATCHED_MS': 'no bound: how long what was read unwatched is used',
@@ -248,6 +252,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "members beside the items of an upstream's page": 'unit/aggregate.walk',
   'keys whose last answer, whose invalidation is remembered': 'unit/cache.order',
   'silence on a listen': 'integration/edge.replies',
+  'request on the admin port': 'integration/admin',
 };
 
 /** Tested nowhere at their edge, and why. */
@@ -258,7 +263,7 @@ const UNTESTED: Readonly<Record<string, string>> = {
   'answer to a completion, to a discover': 'the bound of a read, with another number: unit/upstream.read',
   'walking a list to find an owner, list without a ttl': 'seconds of waiting',
   "private hit where the caller's token is forwarded": 'a minute of waiting',
-  'waiting in `headgate healthcheck`': 'only time',
+  'waiting in `headgate healthcheck`, in `headgate purge`': 'only time',
 };
 
 /** Every constant in src/ whose value is a number, as `room/file NAME`. */

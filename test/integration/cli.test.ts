@@ -98,12 +98,6 @@ describe('about the program', () => {
   test('schema prints the JSON Schema', async () => {
     assert.deepEqual(await headgate(['schema']), { code: 0, stdout: jsonSchemaText(), stderr: '' });
   });
-
-  test('purge says that it is not there yet and ends with 1', async () => {
-    const { code, stdout, stderr } = await headgate(['purge', '--upstream', 'docs']);
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /not yet/);
-  });
 });
 
 describe('validate', () => {

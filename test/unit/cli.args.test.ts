@@ -19,6 +19,7 @@ describe('reading a command line', () => {
     ['schema', 'schema', {}, []],
     ['healthcheck --url http://a/readyz', 'healthcheck', { url: 'http://a/readyz' }, []],
     ['purge --upstream a --method b --uri c', 'purge', { upstream: 'a', method: 'b', uri: 'c' }, []],
+    ['purge --all -c a.yaml', 'purge', { all: 'true', config: 'a.yaml' }, []],
   ];
   for (const [line, command, options, positionals] of RUNS) {
     test(`"${line}" runs ${command}`, () => {
@@ -54,6 +55,9 @@ describe('reading a command line', () => {
     ['serve --listen=', /--listen needs a value/],
     ['serve -c a -c b', /-c is given twice/],
     ['serve -c a --config b', /--config is given twice/],
+    ['purge --all=no', /--all takes no value/],
+    ['purge --all docs', /purge takes no arguments/],
+    ['purge --all --all', /--all is given twice/],
     ['validate a.yaml', /validate takes no arguments/],
     ['schema --url x', /unknown option "--url"/],
     ['validate --constructor x', /unknown option/],
@@ -105,7 +109,8 @@ describe('help', () => {
       const text = helpText(command);
       assert.ok(text.startsWith(command.usage));
       for (const { name, value, help } of command.options) {
-        assert.ok(text.includes(`--${name} ${value}`) && text.includes(help), name);
+        assert.ok(text.includes(value === undefined ? `--${name} ` : `--${name} ${value}`), name);
+        assert.ok(text.includes(help), name);
         assert.ok(
           command.usage.includes(name === 'config' ? '-c FILE' : `--${name}`),
           `the usage lacks --${name}`,
