@@ -131,6 +131,11 @@ export class Exchange
     this.#overall = this.#failAfter(ms);
   }
 
+  /** Lifts the overall time: what is held from now on ends by itself, by its signal, or by a reader who leaves. */
+  untimed(): void {
+    clearTimeout(this.#overall);
+  }
+
   /** From now on, waiting longer than this for the next chunk is a failure. */
   idleAfter(ms: number): void {
     this.#idleMs = Math.min(ms, MAX_TIMER_MS);

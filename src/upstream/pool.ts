@@ -19,6 +19,8 @@ const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 60_000;
 /** An announced time is taken as this much shorter: a request must not meet a closing socket. */
 const KEEP_ALIVE_MARGIN_MS = 1_000;
+/** When the kernel begins to ask whether a silent peer is there: a listen is silent for hours. */
+const TCP_KEEP_ALIVE_MS = 60_000;
 /** Response headers above this are refused. */
 const MAX_RESPONSE_HEADER_BYTES = 32 * 1024;
 
@@ -183,7 +185,12 @@ function openPool(origin: string, connections: number, connect: buildConnector.c
  */
 function connector(connectMs: number, wanted: () => boolean): buildConnector.connector {
   // Said aloud: an environment variable can turn the default off for a whole process.
-  const connect = buildConnector({ timeout: connectMs, rejectUnauthorized: true });
+  const connect = buildConnector({
+    timeout: connectMs,
+    rejectUnauthorized: true,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+  });
   const dial: buildConnector.connector = (options, callback) => {
     let waiting = true;
     const timer = setTimeout(() => {

@@ -1,6 +1,7 @@
 /** The contract of the upstream room: what goes to an MCP server, and every way it can come back. */
 
 import type { Answer } from '../protocol/answer.ts';
+import type { ListenFilter, ListName } from '../protocol/listen-filter.ts';
 import type { Signal } from '../protocol/signal.ts';
 
 /** A read-method request: checked, rebuilt, under an id of the gateway's own. */
@@ -139,11 +140,59 @@ export interface UpstreamObserver {
   upstreamOperation(upstream: string, method: string, errorType: string, seconds: number): void;
 }
 
+/** What is listened for, and on whose behalf. */
+export interface ListenRequest {
+  readonly filter: ListenFilter;
+  readonly version: string;
+  /** Lower-case: credentials and forwarded headers that this upstream may see; nothing computed. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON members of `params._meta`. */
+  readonly meta: string;
+}
+
+export type ListenEvent =
+  /**
+   * A stream is open. `honoured`: all that is listened to now, on all streams; `gained`: what was not before, and may
+   * have changed until now; `first`: nothing of this listening was acknowledged before.
+   */
+  | {
+      readonly kind: 'acknowledged';
+      readonly honoured: ListenFilter;
+      readonly gained: ListenFilter;
+      readonly first: boolean;
+    }
+  | { readonly kind: 'list-changed'; readonly list: ListName }
+  /** `params`: verbatim, the upstream's own `_meta` with its subscription id included. */
+  | { readonly kind: 'updated'; readonly uri: string; readonly params: Uint8Array }
+  /** Of a task that was asked for. `message`: the whole notification, verbatim. */
+  | { readonly kind: 'other'; readonly method: string; readonly message: Uint8Array }
+  /** A stream broke: whatever it covered may change unheard. It is being opened again. */
+  | { readonly kind: 'lost'; readonly reason: Failure; readonly covered: ListenFilter }
+  /** A stream could not be opened. It is tried again. */
+  | { readonly kind: 'unopened'; readonly reason: Failure }
+  /** The upstream does not offer it. It is asked again after minutes. `reason` is safe to log. */
+  | { readonly kind: 'not-offered'; readonly reason: string; readonly asked: ListenFilter };
+
+/** A listening that somebody holds. */
+export interface Listening {
+  /**
+   * Asks for something else from now on. What is new is listened for within a moment; of what is left out nothing
+   * is told any more.
+   */
+  update(filter: ListenFilter): void;
+  /** Idempotent; nothing is told behind it. */
+  close(): void;
+  /** The best of its streams. `waiting`: for the next attempt, or for something to listen for. */
+  readonly state: 'opening' | 'open' | 'waiting' | 'not-offered' | 'closed';
+}
+
 /** One upstream, as the rest of the gateway sees it. */
 export interface Upstream {
   readonly name: string;
   read(request: ReadRequest): Promise<ReadOutcome>;
   stream(request: StreamRequest): Promise<StreamOutcome>;
+  /** Listens until it is closed, or the upstream is. */
+  listen(request: ListenRequest, on: (event: ListenEvent) => void): Listening;
   /** Gauges for `headgate_upstream_connections`. */
   stats(): Readonly<Record<'connected' | 'free' | 'pending' | 'queued' | 'running', number>>;
   /** `false` while the circuit is open. */

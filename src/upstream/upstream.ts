@@ -6,11 +6,15 @@ import { type Attempt, type Link, readOnce } from './call.ts';
 import type { Verdict } from './circuit.ts';
 import { CANCELLED, failure, traitsOf } from './failure.ts';
 import { HELD_READS_BYTES, HeldBytes } from './held.ts';
+import { openListening } from './listen.ts';
+import type { ListenDeps } from './listen-held.ts';
+import { LISTEN_TIMES, type ListenTimes } from './listen-times.ts';
 import { openEndpoint, sumStats } from './pool.ts';
 import { streamOnce } from './stream.ts';
 import { inTurns } from './turns.ts';
 import type {
   Failure,
+  Listening,
   ReadOutcome,
   ReadRequest,
   StreamOutcome,
@@ -24,6 +28,10 @@ export interface UpstreamDeps {
   readonly observer: UpstreamObserver;
   /** Shared by all upstreams of a gateway; default: this one's own, of {@link HELD_READS_BYTES}. */
   readonly held?: HeldBytes;
+  /** From 0 to below 1: when to listen again; default: `Math.random`. */
+  readonly random?: () => number;
+  /** Default: {@link LISTEN_TIMES}. */
+  readonly listenTimes?: ListenTimes;
   /** Changes of state that an operator wants to read. *Never* holds credentials. */
   readonly log?: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
@@ -74,6 +82,15 @@ export function createUpstream(config: UpstreamConfig, deps: UpstreamDeps): Upst
     attempted: (outcome) => {
       if (outcome !== undefined) observer.attempt(name, outcome);
     },
+  };
+
+  const listenings = new Set<Listening>();
+  const listenDeps: ListenDeps = {
+    link,
+    balance,
+    times: deps.listenTimes ?? LISTEN_TIMES,
+    random: deps.random ?? Math.random,
+    answered: (turn, startedAt) => settle(turn, undefined, startedAt, 'ignored'),
   };
 
   const turnedAway = (): Failed => {
@@ -150,9 +167,15 @@ export function createUpstream(config: UpstreamConfig, deps: UpstreamDeps): Upst
       if (last.kind === 'unopened') ended(last.failure);
       return concluded(last);
     },
+    listen(request, on) {
+      const listening = openListening(listenDeps, request, on, () => listenings.delete(listening));
+      listenings.add(listening);
+      return listening;
+    },
     stats: () => sumStats(endpoints.map((endpoint) => endpoint.stats())),
     available: () => balance.available,
     close: async () => {
+      for (const listening of listenings) listening.close();
       await Promise.all(endpoints.map((endpoint) => endpoint.close()));
     },
   };

@@ -69,6 +69,10 @@ export class ScriptedUpstream implements Upstream {
     throw new Error('not scripted');
   }
 
+  listen(): never {
+    throw new Error('not scripted');
+  }
+
   stats() {
     return { connected: 0, free: 0, pending: 0, queued: 0, running: 0 };
   }
