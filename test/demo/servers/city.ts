@@ -169,7 +169,7 @@ async function reportSteps({ mcpReq }: ServerContext): Promise<void> {
 }
 
 /** Starts the city server on loopback. */
-export const start = ({ port = 0, now = Date.now }: CityOptions = {}): Promise<DemoServer> =>
-  serve({ build: () => build(now), port });
+export const start = ({ now = Date.now, ...where }: CityOptions = {}): Promise<DemoServer> =>
+  serve({ build: () => build(now), ...where });
 
 await runAsScript(import.meta.url, start);

@@ -163,6 +163,6 @@ function build(): McpServer {
 }
 
 /** Starts the library on loopback. */
-export const start = ({ port = 0 }: StartOptions = {}): Promise<DemoServer> => serve({ build, port });
+export const start = (where: StartOptions = {}): Promise<DemoServer> => serve({ build, ...where });
 
 await runAsScript(import.meta.url, start);

@@ -63,7 +63,7 @@ function build({ authInfo }: McpRequestContext): McpServer {
 const nameOf = (uri: string): string => uri.slice(uri.lastIndexOf('/') + 1);
 
 /** Starts the notes server on loopback. */
-export const start = ({ port = 0 }: StartOptions = {}): Promise<DemoServer> =>
-  serve({ build, userOf: (token) => users.get(token), port });
+export const start = (where: StartOptions = {}): Promise<DemoServer> =>
+  serve({ build, userOf: (token) => users.get(token), ...where });
 
 await runAsScript(import.meta.url, start);

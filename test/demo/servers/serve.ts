@@ -12,6 +12,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import {
   localhostHostValidation,
   localhostOriginValidation,
@@ -26,9 +27,11 @@ import {
   type ServerNotifier,
 } from '@modelcontextprotocol/server';
 
-/** What every `start` takes. Port 0, the default, means a free one. */
+/** What every `start` takes. Port 0, the default, means a free one; the default host is 127.0.0.1. */
 export interface StartOptions {
   readonly port?: number;
+  /** Any other than the default is for containers: whoever reaches it is served, by whatever name. */
+  readonly host?: string;
 }
 
 /** How often each method was asked for, refused requests included: "was the upstream asked?" */
@@ -40,9 +43,11 @@ interface RequestCounts {
   reset(): void;
 }
 
+const LOOPBACK = '127.0.0.1';
+
 /** A running demo server. */
 export interface DemoServer {
-  /** The MCP endpoint, `http://127.0.0.1:PORT/mcp`. */
+  /** The MCP endpoint, `http://HOST:PORT/mcp`. */
   readonly url: string;
   readonly stats: RequestCounts;
   /** Tells open `subscriptions/listen` streams that something changed. */
@@ -60,12 +65,12 @@ interface ServeOptions extends StartOptions {
   readonly userOf?: TokenLookup;
 }
 
-/** Serves `build` on 127.0.0.1 under `/mcp`. */
-export async function serve({ build, userOf, port = 0 }: ServeOptions): Promise<DemoServer> {
+/** Serves `build` under `/mcp`. */
+export async function serve({ build, userOf, port = 0, host = LOOPBACK }: ServeOptions): Promise<DemoServer> {
   const counts = new Map<string, number>();
   const handler = createMcpHandler(build, { legacy: 'reject' });
   const mcp = toNodeHandler(handler);
-  const hostFits = localhostHostValidation();
+  const hostFits = host === LOOPBACK ? localhostHostValidation() : () => true;
   const originFits = localhostOriginValidation();
 
   const http = createServer((req: IncomingMessage, res: ServerResponse) => {
@@ -83,10 +88,10 @@ export async function serve({ build, userOf, port = 0 }: ServeOptions): Promise<
     void mcp(req as NodeIncomingMessageLike, res); // the cast: the SDK's types predate exactOptionalPropertyTypes
   });
 
-  await listen(http, port);
+  await listen(http, port, host);
   let closing: Promise<void> | undefined;
   return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    url: `http://${host}:${(http.address() as AddressInfo).port}/mcp`,
     notify: handler.notify,
     stats: {
       of: (method) => counts.get(method) ?? 0,
@@ -138,10 +143,10 @@ function authenticate(req: IncomingMessage, userOf: TokenLookup): boolean {
   return true;
 }
 
-function listen(http: HttpServer, port: number): Promise<void> {
+function listen(http: HttpServer, port: number, host: string): Promise<void> {
   return new Promise((done, failed) => {
     http.once('error', failed);
-    http.listen(port, '127.0.0.1', () => {
+    http.listen(port, host, () => {
       http.off('error', failed);
       done();
     });
@@ -159,21 +164,23 @@ async function stop(http: HttpServer, endStreams: () => Promise<void>): Promise<
 
 /**
  * Runs a server by hand: `node build/test/demo/servers/library.js --port 3001` prints `{"url": …}` as its first line.
- * Does nothing when the module was imported.
+ * `--host 0.0.0.0` lets other machines reach it. Does nothing when the module was imported.
  */
 export async function runAsScript(
   moduleUrl: string,
   start: (options: StartOptions) => Promise<DemoServer>,
 ): Promise<void> {
   if (process.argv[1] === undefined || resolve(process.argv[1]) !== fileURLToPath(moduleUrl)) return;
-  const at = process.argv.indexOf('--port');
-  const port = at < 0 ? 0 : Number(process.argv[at + 1]);
+  const { port: written, host } = parseArgs({
+    options: { port: { type: 'string', default: '0' }, host: { type: 'string', default: LOOPBACK } },
+  }).values;
+  const port = Number(written);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     console.error('usage: --port N, a number from 0 (a free port) to 65535');
     process.exitCode = 2;
     return;
   }
-  const server = await start({ port });
+  const server = await start({ port, host });
   console.log(JSON.stringify({ url: server.url, pid: process.pid }));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void server.close());
 }
