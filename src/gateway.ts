@@ -6,12 +6,15 @@
  */
 import { createHmac } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
+import { purge } from './admin/purging.ts';
+import { createAdmin } from './admin/server.ts';
 import { startupSummary } from './admin/summary.ts';
 import type { Member } from './aggregate/ask.ts';
 import { createCursorCodec, routeDigest } from './aggregate/cursor.ts';
-import { Discovery, type Standing } from './aggregate/discover.ts';
+import { Discovery, gatewayMeta, type Standing } from './aggregate/discover.ts';
 import { Learner } from './aggregate/learn.ts';
 import { Lists, type RemainderPage } from './aggregate/list.ts';
+import { toldBy } from './aggregate/standing.ts';
 import { createIdentify, partitionKey } from './auth/caller.ts';
 import { PrivateBounds, upstreamIdentity } from './auth/forward.ts';
 import { createMemoryStore } from './cache/memory.ts';
@@ -26,6 +29,7 @@ import { createPipeline, type RouteRuntime } from './pipeline.ts';
 import { CURRENT_VERSION } from './protocol/meta.ts';
 import { Repeats } from './protocol/repeats.ts';
 import { Routing } from './routing/resolve.ts';
+import { Watch, type WatchDeps } from './subscriptions/watch.ts';
 import { HELD_READS_BYTES, HeldBytes } from './upstream/held.ts';
 import type { Upstream } from './upstream/types.ts';
 import { createUpstream } from './upstream/upstream.ts';
@@ -39,7 +43,7 @@ export interface GatewayIo {
 /** A gateway that runs. */
 export interface Running {
   /** Base URLs of the listeners, without a path. */
-  readonly addresses: { readonly mcp: string; readonly status: string };
+  readonly addresses: { readonly mcp: string; readonly status: string; readonly admin?: string };
   /** Resolves with the exit code when all is shut down: 0, or 3 with work cut off. */
   readonly done: Promise<number>;
   /** Begins to drain; a second call changes nothing. */
@@ -81,20 +85,26 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     now,
     upstreamCount: () => upstreams.size,
     observer: metrics,
+    onHeld: (upstream) => watches.get(upstream)?.heldChanged(),
   });
   const remainders = createRemainders<RemainderPage>({ now });
   const cache = createCache({ store, now, observer: metrics });
+  const watches = watchAll(config, upstreams, {
+    cache,
+    log,
+    heldUris: (upstream) => store.heldUris(upstream),
+  });
   const deps = { cache, now, wallClock: Date.now, bounds: new PrivateBounds(), logOnce, maxEntryBytes };
   const routes = buildRoutes(config, upstreams, (route, members) => {
     const routing = new Routing(
       route,
       members.map((member) => member.config),
     );
-    const onStanding = (member: Member, standing: Standing): void => {
-      log.info(
-        { route: route.path, upstream: member.config.name, standing: standing.kind },
-        'upstream probed',
-      );
+    const onStanding = (member: Member, standing: Standing, before: Standing): void => {
+      const { name } = member.config;
+      if (standing.kind === 'seen') watches.get(name)?.announced(toldBy(standing.seen));
+      if (standing.kind === before.kind) return;
+      log.info({ route: route.path, upstream: name, standing: standing.kind }, 'upstream probed');
     };
     const discovery = new Discovery({ ...deps, members, version: io.version, onStanding });
     const parts = {
@@ -132,14 +142,28 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   const handle = createPipeline({ ...deps, routes, repeats: new Repeats(), version: io.version });
   const edge = createEdge({ config, handle, metrics, log, now });
 
+  const names = [...config.upstreams.keys()];
+  const admin =
+    config.admin === false
+      ? undefined
+      : createAdmin({
+          admin: config.admin,
+          upstreams: names,
+          purge: (request) => purge(cache, names, request),
+          log,
+        });
+
   const closeUpstreams = async (): Promise<void> => {
     for (const route of routes.values()) route.discovery.stop();
+    for (const watch of watches.values()) watch.close();
     await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
   };
-  let addresses: { mcp: string; status: string };
+  let addresses: { mcp: string; status: string; admin?: string };
   try {
-    addresses = await edge.listen();
+    const opened = await admin?.listen();
+    addresses = { ...(await edge.listen()), ...(opened !== undefined && { admin: opened }) };
   } catch (error) {
+    await admin?.close();
     await closeUpstreams();
     throw error;
   }
@@ -169,6 +193,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       void edge
         .drain()
         .then(async ({ cutOff }) => {
+          await admin?.close();
           await closeUpstreams();
           log.info({ cutOff }, 'stopped');
           log.flush();
@@ -207,4 +232,25 @@ function buildRoutes(
       return [route.path, { config: route, members, identify: createIdentify(config, route, key), ...parts }];
     }),
   );
+}
+
+/** A watch on each upstream that may be listened to; it listens once the upstream has said what it tells. */
+function watchAll(
+  config: HeadgateConfig,
+  upstreams: ReadonlyMap<string, Upstream>,
+  {
+    cache,
+    log,
+    heldUris,
+  }: Pick<WatchDeps, 'cache' | 'log'> & { readonly heldUris: (upstream: string) => Iterable<string> },
+): ReadonlyMap<string, Watch> {
+  const watches = new Map<string, Watch>();
+  for (const upstream of upstreams.values()) {
+    const { name } = upstream;
+    const own = config.upstreams.get(name);
+    if (own?.subscribe !== true) continue;
+    const meta = gatewayMeta();
+    watches.set(name, new Watch({ cache, log, upstream, config: own, meta, heldUris: () => heldUris(name) }));
+  }
+  return watches;
 }

@@ -59,7 +59,8 @@ export type Discovered =
 export interface DiscoveryDeps extends AskDeps {
   readonly members: readonly Member[];
   readonly version: string;
-  readonly onStanding?: (member: Member, standing: Standing) => void;
+  /** Told when more, or something else, is known of an upstream. */
+  readonly onStanding?: (member: Member, standing: Standing, before: Standing) => void;
 }
 
 /** An answer, and what it says. */
@@ -166,7 +167,7 @@ export class Discovery {
     const before = this.standing(member.rank);
     const after = learnt(before, said, pupil);
     this.#standing[member.rank] = after;
-    if (after.kind !== before.kind) this.#deps.onStanding?.(member, after);
+    if (after !== before) this.#deps.onStanding?.(member, after, before);
   }
 
   #tail(standings: readonly Standing[]): string {
@@ -214,14 +215,20 @@ function probing(signal: Signal): Asking {
   };
 }
 
+const GATEWAY_META = JSON.stringify({
+  [META_VERSION]: CURRENT_VERSION,
+  [META_CLIENT_INFO]: { name: 'headgate', version: '1' },
+  [META_CAPABILITIES]: {},
+});
+
+/** The members of `_meta` where the gateway asks on its own, as JSON. */
+export function gatewayMeta(): string {
+  return GATEWAY_META.slice(1, -1);
+}
+
 /** What the gateway says of itself where it asks on its own. */
 export function gatewayParams(): Params {
-  const meta = {
-    [META_VERSION]: CURRENT_VERSION,
-    [META_CLIENT_INFO]: { name: 'headgate', version: '1' },
-    [META_CAPABILITIES]: {},
-  };
-  const bytes = new TextEncoder().encode(JSON.stringify(meta));
+  const bytes = new TextEncoder().encode(GATEWAY_META);
   return { bytes, members: [], meta: objectMembers(bytes, 0) ?? [] };
 }
 

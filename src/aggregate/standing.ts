@@ -13,6 +13,7 @@ import {
   UNSUPPORTED_VERSION,
 } from '../protocol/errors.ts';
 import { arrayElements, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { LIST_FLAGS, type ListName } from '../protocol/listen-filter.ts';
 import { CURRENT_VERSION } from '../protocol/meta.ts';
 import type { Told } from './ask.ts';
 
@@ -26,6 +27,20 @@ export interface Seen {
   readonly versions: readonly string[];
   /** It answers, but what it offers is for each caller to see: the capabilities are assumed. */
   readonly assumed?: true;
+}
+
+/** What an upstream says it tells of by `subscriptions/listen`. */
+export function toldBy({ capabilities, assumed }: Seen): {
+  readonly lists: ReadonlySet<ListName>;
+  readonly resources: boolean;
+} {
+  if (assumed === true) return { lists: new Set(), resources: false };
+  const says = (kind: ListName, what: string): boolean => {
+    const capability = capabilities.get(kind);
+    return capability instanceof Map && capability.get(what) === 'true';
+  };
+  const lists = (Object.keys(LIST_FLAGS) as ListName[]).filter((kind) => says(kind, 'listChanged'));
+  return { lists: new Set(lists), resources: says('resources', 'subscribe') };
 }
 
 /** What everybody may know of an upstream. */
@@ -151,7 +166,7 @@ function readSeen(tail: Uint8Array): Seen | undefined {
   const instructions = memberOf(members, 'instructions');
   return {
     capabilities: new Map(
-      entries.map((entry) => [entry.key, servedPart(tail, entry.start) ?? textOf(tail, entry)]),
+      entries.map((entry) => [entry.key, partsOf(tail, entry.start) ?? textOf(tail, entry)]),
     ),
     instructions: instructions && stringValue(tail, instructions),
     versions: spans.flatMap((span) => stringValue(tail, span) ?? []),
@@ -161,8 +176,13 @@ function readSeen(tail: Uint8Array): Seen | undefined {
 /** `subscribe` and `listChanged` are promises about streams that the gateway does not relay yet. */
 const UNSERVED: ReadonlySet<string> = new Set(['subscribe', 'listChanged']);
 
-function servedPart(tail: Uint8Array, at: number): ReadonlyMap<string, string> | undefined {
-  const members = objectMembers(tail, at)?.filter(({ key }) => !UNSERVED.has(key));
+function served(capability: Capability): Capability {
+  if (typeof capability === 'string') return capability;
+  return new Map([...capability].filter(([key]) => !UNSERVED.has(key)));
+}
+
+function partsOf(tail: Uint8Array, at: number): ReadonlyMap<string, string> | undefined {
+  const members = objectMembers(tail, at);
   return members && new Map(members.map((member) => [member.key, textOf(tail, member)]));
 }
 
@@ -177,7 +197,7 @@ export function mergeCapabilities(standings: readonly Standing[]): string {
     for (const [key, value] of standing.kind === 'seen' ? standing.seen.capabilities : ASSUMED) {
       // Methods of other capabilities have an owner only where there is one upstream (design, section 4).
       if (standings.length > 1 && !SERVABLE.has(key)) continue;
-      merged.set(key, united(merged.get(key), value));
+      merged.set(key, united(merged.get(key), served(value)));
     }
   }
   return objectText(merged, (value) => (typeof value === 'string' ? value : objectText(value, String)));

@@ -140,6 +140,7 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
         deleteAt: receivedAt + keptMsUnder(policy, { ttlMs: hints.ttlMs, receivedAt }, scope),
         loadOrder: order,
         ...(uris.length > 0 && { uris }),
+        ...(request.uri !== undefined && { uri: request.uri }),
         ...(isUnwatched(request, order, ttlMs) && { doubted: true }),
       },
       isPublic ? undefined : partition,
@@ -247,6 +248,7 @@ export function createKeeper({ store, generations, observer }: KeeperOptions): K
         slot,
         {
           ...{ tail, upstream, scope: answer.scope, ttlMs, receivedAt, uris },
+          ...(request.uri !== undefined && { uri: request.uri }),
           deleteAt: receivedAt + keptMsUnder(policy, answer, scope),
           loadOrder: order,
         },

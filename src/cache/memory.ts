@@ -23,6 +23,8 @@ export interface MemoryOptions {
   /** How many upstreams share the store at present. */
   readonly upstreamCount: () => number;
   readonly observer: Pick<CacheObserver, 'cacheEviction'>;
+  /** Told when a resource of an upstream is held for the first time, or not any more. */
+  readonly onHeld?: (upstream: string) => void;
 }
 
 /** What an entry costs beside its tail and two bytes a character of its key: measured on Node 20, within 2 %. */
@@ -66,6 +68,8 @@ export function createMemoryStore(options: MemoryOptions): Store {
   const index = new Map<string, Slot>();
   // By upstream and resource: the slots that depend on it.
   const byUri = new Map<string, Set<Slot>>();
+  // By upstream: what was read, and how many slots hold it.
+  const held = new Map<string, Map<string, number>>();
   const publicAccounts = new Map<string, Account>();
   // Its own bound counts partitions and is never reached: each of them has bytes, and those are bounded.
   const partitions = new LRUCache<string, Partition>({ maxSize: Number.MAX_SAFE_INTEGER });
@@ -103,8 +107,21 @@ export function createMemoryStore(options: MemoryOptions): Store {
     return partition;
   }
 
+  function hold(upstream: string, uri: string, change: 1 | -1): void {
+    let uris = held.get(upstream);
+    if (uris === undefined) {
+      uris = new Map();
+      held.set(upstream, uris);
+    }
+    const count = (uris.get(uri) ?? 0) + change;
+    if (count > 0) uris.set(uri, count);
+    else uris.delete(uri);
+    if (count === 0 || (count === 1 && change === 1)) options.onHeld?.(upstream);
+  }
+
   function noteUris(slot: Slot): void {
-    const { upstream, uris = [] } = slot.entry;
+    const { upstream, uri, uris = [] } = slot.entry;
+    if (uri !== undefined) hold(upstream, uri, 1);
     for (const field of uris) {
       const name = uriName(upstream, field);
       const dependent = byUri.get(name);
@@ -114,7 +131,8 @@ export function createMemoryStore(options: MemoryOptions): Store {
   }
 
   function forgetUris(slot: Slot): void {
-    const { upstream, uris = [] } = slot.entry;
+    const { upstream, uri, uris = [] } = slot.entry;
+    if (uri !== undefined) hold(upstream, uri, -1);
     for (const field of uris) {
       const name = uriName(upstream, field);
       const dependent = byUri.get(name);
@@ -193,7 +211,8 @@ export function createMemoryStore(options: MemoryOptions): Store {
         entry.tail.byteLength +
         2 * key.length +
         ENTRY_OVERHEAD_BYTES +
-        (entry.uris?.length ?? 0) * URI_OVERHEAD_BYTES;
+        (entry.uris?.length ?? 0) * URI_OVERHEAD_BYTES +
+        2 * (entry.uri?.length ?? 0);
       const limitBytes = partition === undefined ? publicLimit() : quarterBytes;
       if (entry.tail.byteLength > maxEntryBytes || bytes + ACCOUNT_OVERHEAD_BYTES > limitBytes)
         return 'too_large';
@@ -219,6 +238,7 @@ export function createMemoryStore(options: MemoryOptions): Store {
       const dependent = byUri.get(uriName(upstream, field));
       if (dependent !== undefined) for (const slot of [...dependent]) evict(slot, 'invalidated');
     },
+    heldUris: (upstream) => held.get(upstream)?.keys() ?? [],
     doubtUri(upstream, field, which) {
       for (const slot of byUri.get(uriName(upstream, field)) ?? [])
         if (which(slot.entry)) slot.entry = { ...slot.entry, doubted: true };

@@ -86,9 +86,10 @@ export interface RemoteStore {
   /**
    * Ends what these fields cover, for all replicas: written first, then told. Until it is written, and if it cannot
    * be written until it could, nothing of that upstream is looked up or stored here. *Never* rejects.
+   * @param how `quietly`: the other replicas are not told; what they hold in memory is theirs to judge.
    * @returns whether it was written within the command deadline.
    */
-  bump(upstream: string, fields: readonly string[]): Promise<boolean>;
+  bump(upstream: string, fields: readonly string[], how: 'told' | 'quietly'): Promise<boolean>;
   /** Calls for every change that did not come from here. Returns what to call to stop that. */
   onChange(listener: (change: RemoteChange) => void): () => void;
   /** `up`: connected, resynchronised, breaker closed. */

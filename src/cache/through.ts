@@ -51,18 +51,18 @@ export interface Cache {
   fresh(request: Lookup): Cached<never> | undefined;
   /**
    * Drops everything of an upstream. Like all of these: here at once, and for all replicas when the promise is
-   * fulfilled, as far as they can be told at present. *Never* rejects.
+   * fulfilled. *Never* rejects. @returns whether there are others, and they have been told.
    */
-  invalidateUpstream(upstream: string): Promise<void>;
+  invalidateUpstream(upstream: string): Promise<boolean>;
   /** Drops an upstream's answers to one method. */
-  invalidateMethod(upstream: string, method: string): Promise<void>;
+  invalidateMethod(upstream: string, method: string): Promise<boolean>;
   /** Drops one key for every caller. */
-  invalidateKey(upstream: string, baseKey: string): Promise<void>;
+  invalidateKey(upstream: string, baseKey: string): Promise<boolean>;
   /** Drops what an update of that resource ends, for every caller: see `uris.ts`. */
-  invalidateUri(upstream: string, uri: string): Promise<void>;
+  invalidateUri(upstream: string, uri: string): Promise<boolean>;
   /**
    * What is kept of an upstream's answers, to these methods or all, may be out of date: it is read again at its next
-   * use, and only stands in when the upstream fails. Here alone.
+   * use, and only stands in when the upstream fails. Of the other replicas each knows for itself.
    */
   doubt(upstream: string, methods?: readonly string[]): void;
   /** Updates of these resources are told from now on; what was read before and lasts is read again at its next use. */
@@ -286,9 +286,9 @@ export function createCache(options: CacheOptions): Cache {
   }
 
   /** Ends what these fields cover: here at once, then for all replicas. */
-  async function end(upstream: string, fields: readonly string[]): Promise<void> {
+  async function end(upstream: string, fields: readonly string[]): Promise<boolean> {
     endHere(upstream, fields);
-    await remote?.bump(upstream, fields);
+    return (await remote?.bump(upstream, fields, 'told')) ?? false;
   }
 
   function endHere(upstream: string, fields: readonly string[]): void {
@@ -346,6 +346,8 @@ export function createCache(options: CacheOptions): Cache {
     doubt(upstream, methods) {
       if (methods === undefined) generations.doubt(upstream, undefined);
       else for (const method of methods) generations.doubt(upstream, method);
+      // Of what is shared nothing stands in for a failed answer: what is in memory does.
+      void remote?.bump(upstream, methods?.map(methodField) ?? [EVERYTHING], 'quietly');
     },
     watch(upstream, uris) {
       const fields = uris.map(uriField);
@@ -356,7 +358,7 @@ export function createCache(options: CacheOptions): Cache {
     dropChain(upstream, id, partition) {
       generations.dropChain(id, partition);
       generations.dropChain(id, undefined);
-      void remote?.bump(upstream, [droppedField(id, partition), droppedField(id, undefined)]);
+      void remote?.bump(upstream, [droppedField(id, partition), droppedField(id, undefined)], 'quietly');
     },
     get flightCount() {
       return inflight.flightCount;

@@ -110,6 +110,8 @@ export interface Entry {
   readonly receivedAt: number;
   /** Kept until then at the latest, for staleIfError. */
   readonly deleteAt: number;
+  /** Of a read: what was read. */
+  readonly uri?: string;
   /** The resources it depends on: see `uris.ts`. */
   readonly uris?: readonly string[];
   /** It was read before changes of it were told, and is not to be used for long: read again at its next use. */
@@ -126,6 +128,8 @@ export interface Store {
   delete(key: string): boolean;
   /** Drops the entries of an upstream that depend on a resource: see `uris.ts`. */
   deleteUri(upstream: string, field: string): void;
+  /** What was read of an upstream and is held. */
+  heldUris(upstream: string): Iterable<string>;
   /** Marks the entries of an upstream that depend on a resource and pass `which` as doubted. */
   doubtUri(upstream: string, field: string, which: (entry: Entry) => boolean): void;
   readonly entryCount: number;

@@ -77,6 +77,7 @@ function startGateway(folder: string, upstream: number): Promise<Child> {
     `version: 1
 listen: 127.0.0.1:0
 status: 127.0.0.1:0
+admin: false
 upstreams:
   bench: { url: ${base}/bench }
   private: { url: ${base}/private, auth: { type: forward } }

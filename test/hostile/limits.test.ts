@@ -205,6 +205,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'routing/template-machine TRACKED_NAME_COUNT':
     'how strict the matching of a name that stands twice in one expression is',
   'upstream/decode CHUNK_BYTES': INNER,
+  'subscriptions/watch GATHER_MS': INNER,
   'upstream/exchange HIGH_WATER_BYTES': INNER,
   'upstream/exchange MAX_DISCARDED_BYTES': INNER,
   'upstream/exchange MAX_DISCARD_MS': INNER,

@@ -144,6 +144,7 @@ before(async () => {
     `version: 1
 listen: 127.0.0.1:0
 status: 127.0.0.1:0
+admin: false
 upstreams:
   library: { url: ${library.url} }
   city: { url: ${city.url} }

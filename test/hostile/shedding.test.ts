@@ -60,7 +60,7 @@ test('many expensive lists: some are refused with Retry-After, what was taken is
   const upstream = await heavyUpstream();
   const running = await startGateway({
     root: projectRoot(import.meta.dirname),
-    args: ['serve', '--listen', '127.0.0.1:0', '--status', '127.0.0.1:0', upstream],
+    args: ['serve', '--listen', '127.0.0.1:0', '--status', '127.0.0.1:0', '--admin', 'false', upstream],
     env: { NO_COLOR: '1' },
   });
   closers.push(() => running.stop());

@@ -40,6 +40,7 @@ version: 1
 secrets: ["${VAR}{file:./secret}"]
 listen: { address: 127.0.0.1:0, limits: { body: 8KiB, headers: 8KiB, headerCount: 60, bodyIdle: 300ms } }
 status: 127.0.0.1:0
+admin: false
 upstreams:
   docs:
     url: "${url}?${query}"

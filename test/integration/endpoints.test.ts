@@ -29,6 +29,7 @@ async function gateway(endpoints: readonly Replica[]): Promise<Gateway & { url: 
     `version: 1
 listen: 127.0.0.1:0
 status: 127.0.0.1:0
+admin: false
 upstreams: { docs: { endpoints: [${endpoints.map(({ url }) => `"${url}"`).join(', ')}] } }
 routes: [{ path: /mcp, upstreams: [docs] }]
 log: { format: json, access: false }

@@ -106,6 +106,7 @@ function start(size: 'usual' | 'large'): Promise<Gateway> {
     'version: 1',
     'listen: 127.0.0.1:0',
     'status: 127.0.0.1:0',
+    'admin: false',
     'log: { level: error, access: false }',
     'upstreams:',
     `  good: { url: "${simulator.url('good')}" }`,

@@ -29,7 +29,16 @@ function kept<T extends { stop(): Promise<unknown> } | { close(): Promise<unknow
 }
 
 async function gateway(...urls: (string | URL)[]): Promise<Gateway & { url: string }> {
-  const args = ['serve', '--listen', '127.0.0.1:0', '--status', '127.0.0.1:0', ...urls.map(String)];
+  const args = [
+    'serve',
+    '--listen',
+    '127.0.0.1:0',
+    '--status',
+    '127.0.0.1:0',
+    '--admin',
+    'false',
+    ...urls.map(String),
+  ];
   const running = kept(await startGateway({ root, args }));
   return { ...running, url: `${running.mcp}/mcp` };
 }

@@ -145,6 +145,7 @@ before(async () => {
 version: 1
 listen: 127.0.0.1:0
 status: 127.0.0.1:0
+admin: false
 upstreams: { docs: { url: "http://127.0.0.1:${port}/mcp" } }
 routes: [{ path: /mcp, upstreams: [docs] }]
 log: { level: silent }

@@ -42,6 +42,7 @@ export async function openEdge(handle: Handle, options: TestEdgeOptions = {}): P
 version: 1
 listen: { address: 127.0.0.1:0, ${options.listen ?? ''} }
 status: 127.0.0.1:0
+admin: false
 upstreams: { docs: { url: http://127.0.0.1:1/mcp } }
 routes: [{ path: /mcp, upstreams: [docs] }]
 shutdown: { ${options.shutdown ?? ''} }

@@ -353,6 +353,7 @@ export async function openTarget(): Promise<Target> {
     `version: 1
 listen: { address: 127.0.0.1:0, limits: { requestTimeout: ${REQUEST_TIMEOUT_MS}ms, bodyIdle: ${BODY_IDLE_MS}ms } }
 status: 127.0.0.1:0
+admin: false
 upstreams:
   raw: { url: ${upstream.url}, resources: ["raw://**"] }
   dead: { url: http://127.0.0.1:1/mcp, resources: ["dead://**"], tools: [dead], prompts: [dead] }

@@ -78,12 +78,12 @@ export function createRemoteServer(): RemoteServer {
         raise(upstream, fields, token);
         if (how === 'told') tell(self, upstream, fields);
       },
-      async bump(upstream, fields) {
+      async bump(upstream, fields, how) {
         writing.set(upstream, (writing.get(upstream) ?? 0) + 1);
         await gates.get('bump');
         raise(upstream, fields, ++last);
         writing.set(upstream, (writing.get(upstream) ?? 0) - 1);
-        tell(self, upstream, fields);
+        if (how === 'told') tell(self, upstream, fields);
         return true;
       },
       onChange(listener) {
