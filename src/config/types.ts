@@ -89,6 +89,39 @@ export interface RouteConfig {
   readonly cache: boolean;
 }
 
+/** The shared tier of the cache. */
+export interface RedisConfig {
+  readonly endpoint:
+    | {
+        readonly kind: 'url';
+        /** `redis://` or `rediss://`; may hold credentials and the number of the database. */
+        readonly url: Secret;
+      }
+    | {
+        readonly kind: 'sentinel';
+        /** Of the master group. */
+        readonly name: string;
+        readonly nodes: readonly Address[];
+        readonly username?: string;
+        readonly password?: Secret;
+        readonly sentinelPassword?: Secret;
+        readonly db: number;
+        readonly tls: boolean;
+      }
+    | {
+        readonly kind: 'cluster';
+        readonly nodes: readonly Address[];
+        readonly username?: string;
+        readonly password?: Secret;
+        readonly tls: boolean;
+      };
+  readonly keyPrefix: string;
+  readonly timeouts: { readonly connectMs: number; readonly commandMs: number };
+  readonly maxEntryBytes: number;
+  /** Whether the gateway is unready while Redis is down. */
+  readonly required: boolean;
+}
+
 export interface HeadgateConfig {
   readonly secrets: readonly Secret[];
   readonly listen: ListenConfig;

@@ -57,6 +57,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'cache/generations MARKS_MAX': 'keys whose last answer, whose invalidation is remembered',
   'cache/inflight PATIENCE_MS': "waiting for another context's request",
   'cache/keep RECENT_MAX': 'keys whose last answer, whose invalidation is remembered',
+  'cache/redis/envelope URIS_MAX_BYTES': 'URIs that a shared answer is about',
   'cache/remainders REMAINDERS_BYTES': 'rests of cut pages',
   'cache/remainders REMAINDER_LIVES_MS': 'rests of cut pages',
   'cli/healthcheck TIMEOUT_MS': 'waiting in `headgate healthcheck`',
@@ -138,6 +139,13 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'cache/memory ACCOUNT_OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'cache/memory ENTRY_OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'cache/memory SWEEP_COUNT': INNER,
+  'cache/redis/envelope FIELD_MAX_BYTES': 'a part of the format: no longer field is made',
+  'cache/redis/envelope HEAD_BYTES': 'a part of the format of shared entries',
+  'cache/redis/envelope HINTS_MAX_BYTES': 'room beside the tail: no longer hints are made',
+  'cache/redis/seal KEY_BYTES': 'a part of the format of shared entries',
+  'cache/redis/seal KEY_ID_BYTES': 'a part of the format of shared entries',
+  'cache/redis/seal NONCE_BYTES': 'a part of the format of shared entries',
+  'cache/redis/seal TAG_BYTES': 'a part of the format of shared entries',
   'cache/remainders OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'config/draft MAX_PRUNING_ROUNDS': 'how far problems are looked for behind the first ones',
   'config/nearest MAX_DISTANCE': 'how alike a key must be to be proposed',
@@ -238,6 +246,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "members beside the items of an upstream's page": 'unit/aggregate.walk',
   'keys whose last answer, whose invalidation is remembered': 'unit/cache.order',
   'silence on a listen': 'integration/edge.replies',
+  'URIs that a shared answer is about': 'unit/cache.envelope',
 };
 
 /** Tested nowhere at their edge, and why. */
