@@ -58,6 +58,10 @@ const NAMED: Readonly<Record<string, string>> = {
   'cache/inflight PATIENCE_MS': "waiting for another context's request",
   'cache/keep RECENT_MAX': 'keys whose last answer, whose invalidation is remembered',
   'cache/redis/envelope URIS_MAX_BYTES': 'URIs that a shared answer is about',
+  'cache/redis/lua FIELDS_MAX': 'changes of an upstream remembered in Redis',
+  'cache/redis/lua HASH_TTL_MS': 'changes of an upstream remembered in Redis',
+  'cache/redis/lua ABSENT_MAX_MS': 'no replica at Redis',
+  'cache/redis/connect RECONNECT_MAX_MS': 'trying Redis again',
   'cache/remainders REMAINDERS_BYTES': 'rests of cut pages',
   'cache/remainders REMAINDER_LIVES_MS': 'rests of cut pages',
   'cli/healthcheck TIMEOUT_MS': 'waiting in `headgate healthcheck`',
@@ -146,6 +150,10 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'cache/redis/seal KEY_ID_BYTES': 'a part of the format of shared entries',
   'cache/redis/seal NONCE_BYTES': 'a part of the format of shared entries',
   'cache/redis/seal TAG_BYTES': 'a part of the format of shared entries',
+  'cache/redis/lua TOKEN_MAX': 'a time that is reached in 2255',
+  'cache/redis/connect RECONNECT_MIN_MS': INNER,
+  'cache/redis/connect DISCONNECT_MS': INNER,
+  'cache/redis/connect REDIRECTIONS_MAX': 'a Cluster that moves a slot needs one',
   'cache/remainders OVERHEAD_BYTES': SIZE_OF_MEMORY,
   'config/draft MAX_PRUNING_ROUNDS': 'how far problems are looked for behind the first ones',
   'config/nearest MAX_DISTANCE': 'how alike a key must be to be proposed',
@@ -247,6 +255,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'keys whose last answer, whose invalidation is remembered': 'unit/cache.order',
   'silence on a listen': 'integration/edge.replies',
   'URIs that a shared answer is about': 'unit/cache.envelope',
+  'no replica at Redis': 'integration/redis.scripts',
+  'changes of an upstream remembered in Redis': 'integration/redis.scripts',
 };
 
 /** Tested nowhere at their edge, and why. */
@@ -258,6 +268,7 @@ const UNTESTED: Readonly<Record<string, string>> = {
   'walking a list to find an owner, list without a ttl': 'seconds of waiting',
   "private hit where the caller's token is forwarded": 'a minute of waiting',
   'waiting in `headgate healthcheck`': 'only time',
+  'trying Redis again': 'only time',
 };
 
 /** Every constant in src/ whose value is a number, as `room/file NAME`. */
