@@ -64,13 +64,15 @@ export function createConnection(purpose: 'commands' | 'bus', options: ConnectOp
   };
   client.on('close', lost);
   client.on('-node', lost);
-  client.on('error', (error: unknown) => {
+  const failed = (error: unknown): void => {
     // Never the error itself: the command in it may hold a password.
     const kind = kindOf(error);
     if (closed || said.has(kind)) return;
     said.add(kind);
     log.warn({ connection: purpose, kind }, 'redis: the connection failed; it is tried again');
-  });
+  };
+  client.on('error', failed);
+  client.on('node error', failed);
   const disconnect = (how: 'again' | 'for good'): void => client.disconnect(how === 'again');
   return {
     client,

@@ -61,7 +61,7 @@ local function open(g, floor)
   local t = text(born)
   redis.call('HSET', g, 'born', t, 'last', t, 'high', t, 'alive', text(now))
   keep(g)
-  return { born = born, last = born, high = born, alive = now, all = 0, token = born + 1, made = 1 }
+  return { born = born, last = born, high = born, alive = now, all = 0, token = born + 1 }
 end
 local function highest(g, floor, fields)
   for at = 1, #fields, 1000 do
@@ -176,7 +176,7 @@ return { s.token, s.last, s.born }
 /**
  * KEYS g; ARGV highest token of a bump known, highest token given to a load, both 0 for a replica that starts.
  * A server that knows less than its replicas has lost bumps: everything is over.
- * → last, last as it was found, born, now, 1 when the hash was made now, 1 when everything is over.
+ * → last, last as it was found, born, now, 1 when everything is over.
  */
 export const SYNC = `${COMMON}
 local g = KEYS[1]
@@ -192,5 +192,5 @@ elseif given > s.high then
   redis.call('HSET', g, 'high', text(given))
 end
 redis.call('HSET', g, 'alive', text(now))
-return { last, s.last, s.born, math.max(s.token, last), s.made or 0, raised }
+return { last, s.last, s.born, math.max(s.token, last), raised }
 `;

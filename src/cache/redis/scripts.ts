@@ -38,8 +38,6 @@ export interface SyncReply {
   readonly lastFound: number;
   readonly born: number;
   readonly now: number;
-  /** Whether there was no order before. */
-  readonly made: boolean;
   /** Whether this call was a bump of everything. */
   readonly raised: boolean;
 }
@@ -107,14 +105,14 @@ export function createScripts(client: Client, epoch: () => number): Scripts {
     },
     async sync(names, seen, given) {
       const reply = await run(SCRIPTS.sync, [names.hash], [seen, given]);
-      const [last, lastFound, born, now, made, raised] = integers(reply, 6);
-      return { last, lastFound, born, now, made: made === 1, raised: raised === 1 };
+      const [last, lastFound, born, now, raised] = integers(reply, 5);
+      return { last, lastFound, born, now, raised: raised === 1 };
     },
   };
 }
 
 /** The integers that a reply begins with. A server that answers otherwise is none that can be worked with. */
-function integers(reply: unknown, count: number): [number, number, number, number, number, number] {
+function integers(reply: unknown, count: number): [number, number, number, number, number] {
   const head = Array.isArray(reply) ? reply.slice(0, count) : [];
   if (head.length < count || !head.every(Number.isSafeInteger))
     throw new TypeError('not what the script says');
