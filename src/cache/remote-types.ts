@@ -1,5 +1,5 @@
 /**
- * The shared tier: one store that all replicas see, and their way to tell each other what is over.
+ * The contract of the shared tier: one store that all replicas see, and their way to tell each other what is over.
  *
  * Everything has a place in one order that Redis' clock makes (tokens: whole microseconds since 1970, never going
  * back). A load takes its token before it asks the upstream; a bump leaves its own on the fields it ends; an entry
@@ -27,8 +27,9 @@ export interface RemoteLookup {
 /** What was found of one slot. Times by Redis' own clock. */
 export interface RemoteEntry {
   readonly tail: Uint8Array;
-  /** As received, sanitised: policy is applied by whoever asks. */
+  /** `private` for the caller's own entry, always: see {@link RemoteStoring.scope}. */
   readonly scope: Scope;
+  /** As received, sanitised: policy is applied by whoever asks. */
   readonly ttlMs: number | undefined;
   /** Whole milliseconds since the upstream's answer was received, ≥ 0. */
   readonly ageMs: number;
@@ -53,6 +54,10 @@ export interface RemoteStoring {
   /** From the lookup that this load began with. */
   readonly token: number;
   readonly tail: Uint8Array;
+  /**
+   * `private` is sealed, `public` is not. What is stored in a caller's own slot must say `private`, also where only
+   * policy made it so: a lookup's `own` takes nothing that is not sealed, and its `shared` nothing that is.
+   */
   readonly scope: Scope;
   readonly ttlMs: number | undefined;
   /** How old the answer is now. */
@@ -66,7 +71,7 @@ export interface RemoteStoring {
 /** `superseded`: something it depends on was bumped since, or a later load's answer is there. */
 export type RemoteStored = 'stored' | 'superseded' | 'too_large' | 'unavailable';
 
-/** Something of an upstream is over: another replica said so, or it cannot be known what was missed. */
+/** Something of an upstream is over. `replica`: another replica said so; `resync`: it cannot be known what was missed. */
 export interface RemoteChange {
   readonly upstream: string;
   readonly fields: readonly string[];
@@ -78,11 +83,6 @@ export interface RemoteStore {
   lookup(request: RemoteLookup): Promise<RemoteFound>;
   /** *Never* rejects. */
   store(entry: RemoteStoring): Promise<RemoteStored>;
-  /**
-   * Ends what these fields cover for loads that began before the one with this token; `told`: other replicas hear of
-   * it, and what cannot be written is made good as for {@link bump}. *Never* rejects.
-   */
-  raise(upstream: string, token: number, fields: readonly string[], how: 'quietly' | 'told'): Promise<void>;
   /**
    * Ends what these fields cover, for all replicas: written first, then told. Until it is written, and if it cannot
    * be written until it could, nothing of that upstream is looked up or stored here. *Never* rejects.
@@ -97,4 +97,20 @@ export interface RemoteStore {
   /** Whether private answers may be stored: there are `secrets`. */
   readonly sealsPrivate: boolean;
   close(): Promise<void>;
+}
+
+/**
+ * What it reports; metrics implement it. Durations in seconds. `redisUp` tells of the connection, `redisCircuit` of
+ * whether it is used: open from the first missed deadline until Redis has answered in time and has been resynchronised.
+ */
+export interface RemoteObserver {
+  redisUp(state: 'up' | 'down'): void;
+  redisCircuit(state: 'open' | 'closed'): void;
+  redisError(
+    operation: 'lookup' | 'store' | 'bump' | 'sync',
+    reason: 'timeout' | 'connection' | 'reply' | 'corrupt',
+  ): void;
+  redisOperation(operation: 'get' | 'set' | 'generation', seconds: number): void;
+  busMessage(direction: 'in' | 'out'): void;
+  busResync(reason: 'connect' | 'poll' | 'gap'): void;
 }

@@ -11,13 +11,13 @@ import type { Lookup, Scope } from './types.ts';
 import { uriField } from './uris.ts';
 
 /** What a load that brought an answer ends for loads that began before it. */
-export type Ended = Pick<Lookup, 'baseKey' | 'partition' | 'chain'>;
+type Ended = Pick<Lookup, 'baseKey' | 'partition' | 'chain'>;
 
 export const methodField = (method: string): string => `m:${method}`;
 export const keyField = (baseKey: string): string => `k:${baseKey}`;
-/** Raised when an answer for this key came that is not for everybody. */
+/** Ended when an answer for this key came that is not for everybody. */
 export const turnedField = (baseKey: string): string => `t:${baseKey}`;
-/** Raised when the first page of a list came; later pages depend on it. */
+/** Ended when the first page of a list came; later pages depend on it. */
 export const chainField = (id: string, partition: string | undefined): string =>
   `c:${digest(partition === undefined ? publicKey(id) : privateKey(id, partition))}`;
 /** Ended when an upstream refused its own cursor; all pages depend on it. */
@@ -39,7 +39,9 @@ export function slotOf(request: Lookup, scope: Scope): RemoteSlot {
     fields.push(droppedField(chain.id, whose));
     if (chain.position === 'later') fields.push(chainField(chain.id, whose));
   }
-  const key = whose === undefined ? `s.${baseKey}` : `p.${digest(privateKey(baseKey, whose))}`;
+  // What is for everybody by the operator's promise alone is nobody's who does not make it.
+  const shared = request.policy.scope === 'public' ? 'o' : 's';
+  const key = whose === undefined ? `${shared}.${baseKey}` : `p.${digest(privateKey(baseKey, whose))}`;
   return { key, fields };
 }
 
@@ -49,9 +51,9 @@ export function lookupOf(request: Lookup, sealed: boolean): RemoteLookup {
   return { upstream: request.upstream, own, shared: slotOf(request, 'public') };
 }
 
-/** What an answer of this scope ends for loads that began before it. */
-export function raisedBy({ baseKey, partition, chain }: Ended, scope: Scope): readonly string[] {
-  const fields = scope === 'private' ? [turnedField(baseKey)] : [];
+/** What an answer ends of what came before it. @param turned it is not for everybody, and what came before may be. */
+export function endedBy({ baseKey, partition, chain }: Ended, turned: boolean): readonly string[] {
+  const fields = turned ? [turnedField(baseKey)] : [];
   if (chain?.position !== 'first') return fields;
   fields.push(chainField(chain.id, partition));
   // A list that is not for everybody any more has no public pages behind its first one.

@@ -12,7 +12,7 @@ import { type Boarding, createInflight, type Schedule, scheduleTimeout } from '.
 import { createKeeper, type Kept, type LastAnswer, UNWATCHED_MS } from './keep.ts';
 import { privateKey, publicKey } from './key.ts';
 import { EVERYTHING, type RemoteFound, type RemoteStore } from './remote-types.ts';
-import { droppedField, keyField, lookupOf, methodField, raisedBy, readField, slotOf } from './shared.ts';
+import { droppedField, endedBy, keyField, lookupOf, methodField, readField, slotOf } from './shared.ts';
 import type {
   Cached,
   CacheObserver,
@@ -193,7 +193,14 @@ export function createCache(options: CacheOptions): Cache {
       const entry = scope === 'private' ? found.own : found.shared;
       if (entry === undefined || (scope === 'public' && scopeUnder(request.policy, entry.scope) !== 'public'))
         continue;
-      const kept = keeper.adopt(request, order, { ...entry, receivedAt: at - entry.ageMs }, scope);
+      // By the operator's promise: whoever stops making it has no public answer here.
+      const said = request.policy.scope === 'public' ? 'private' : scope;
+      const kept = keeper.adopt(
+        request,
+        order,
+        { ...entry, scope: said, receivedAt: at - entry.ageMs },
+        scope,
+      );
       if (kept !== undefined && leftMs(kept.ttlMs, at - entry.ageMs, at) > 0) return kept;
     }
     return undefined;
@@ -209,14 +216,14 @@ export function createCache(options: CacheOptions): Cache {
   ): Promise<void> {
     if (loaded.kind !== 'complete' && loaded.kind !== 'large') return;
     const { upstream, policy, uri } = request;
-    const raises = raisedBy(request, scope);
-    if (raises.length > 0) await to.raise(upstream, token, raises, turned === true ? 'told' : 'quietly');
+    const ended = endedBy(request, turned === true);
+    if (ended.length > 0) await to.bump(upstream, ended, turned === true ? 'told' : 'quietly');
     if (loaded.kind === 'large' || stored !== 'stored' || (scope === 'private' && !to.sealsPrivate)) return;
-    const { ttlMs, scope: said } = sanitise(loaded.hints);
+    const { ttlMs } = sanitise(loaded.hints);
     const { receivedAt } = loaded;
     const age = ageMs(receivedAt, now());
     const result = await to.store({
-      ...{ upstream, slot: slotOf(request, scope), token, tail: loaded.storable, scope: said, ttlMs },
+      ...{ upstream, slot: slotOf(request, scope), token, tail: loaded.storable, scope, ttlMs },
       ageMs: age,
       keepMs: Math.floor(keptMsUnder(policy, { ttlMs, receivedAt }, scope)) - age,
       uris: uri === undefined ? [] : dependsOn(uri, loaded.uris ?? []),

@@ -1,130 +1,106 @@
-/** A shared tier in memory, as Redis would be: one server, replicas on it, and gates to hold what they do. */
-import {
-  EVERYTHING,
-  type RemoteChange,
-  type RemoteEntry,
-  type RemoteSlot,
-  type RemoteStore,
-} from '../../src/cache/remote-types.ts';
+/** A replica's shared tier, as the tests see it. */
+import { randomBytes } from 'node:crypto';
+import { createRemoteStore, type RemoteOptions } from '../../src/cache/redis/remote.ts';
+import type { RemoteChange, RemoteFound, RemoteStore } from '../../src/cache/remote-types.ts';
+import { Secret } from '../../src/config/secret.ts';
+import type { RedisConfig } from '../../src/config/types.ts';
+import { until } from './mcp.ts';
 
-type Operation = 'lookup' | 'store' | 'bump';
-type Stored = Omit<RemoteEntry, 'ageMs'> & { readonly token: number; readonly receivedAt: number };
+export const UPSTREAM = 'docs';
+export const COMMAND_MS = 25;
+export const MAX_ENTRY_BYTES = 64 << 10;
 
-export interface Replica extends RemoteStore {
-  /** Holds operations of a kind back until the returned function is called. */
-  hold(operation: Operation): () => void;
+export interface Replica {
+  readonly store: RemoteStore;
+  readonly changes: RemoteChange[];
+  /** What the observer was told: `redisError lookup timeout`; durations left out. */
+  readonly lines: string[];
+  /** What was logged, as JSON. */
+  readonly log: string[];
+  /** Waits until it is used, and looks. */
+  up(): Promise<void>;
+  /** Looks up the public entry `key` and says what is there: its text, or why there is none. */
+  text(key?: string): Promise<string | undefined>;
+  /** Waits until it can ask. */
+  ask(key?: string): Promise<Extract<RemoteFound, { kind: 'asked' }>>;
+  /** Asks and stores `text`, as a load does. */
+  load(text: string, key?: string): ReturnType<RemoteStore['store']>;
 }
 
-export interface RemoteServer {
-  replica(options?: { readonly sealsPrivate?: boolean }): Replica;
-  /** Messages are held back until {@link deliver}. */
-  holdMessages(): void;
-  deliver(): void;
-  readonly keys: readonly string[];
-  /** Moves the server's clock. */
-  advance(ms: number): void;
-}
+export type ReplicaOptions = Partial<Omit<RemoteOptions, 'config'>> & {
+  readonly config?: Partial<RedisConfig>;
+};
 
-export function createRemoteServer(): RemoteServer {
-  let last = 0;
-  let clock = 0;
-  const ended = new Map<string, number>();
-  const entries = new Map<string, Stored>();
-  const listeners = new Map<Replica, (change: RemoteChange) => void>();
-  let held: (() => void)[] | undefined;
+export const slotOf = (key: string) => ({ key, fields: ['m:read', `k:${key}`] });
+export const entryOf = (token: number, text: string, key = 'abc') => ({
+  upstream: UPSTREAM,
+  slot: slotOf(key),
+  token,
+  tail: Buffer.from(text),
+  scope: 'public' as const,
+  ttlMs: 60_000,
+  ageMs: 0,
+  keepMs: 120_000,
+  uris: [`u:${key}`],
+});
 
-  const floorOf = (upstream: string, fields: readonly string[]): number =>
-    Math.max(0, ...[EVERYTHING, ...fields].map((field) => ended.get(`${upstream} ${field}`) ?? 0));
-  const raise = (upstream: string, fields: readonly string[], token: number): void => {
-    for (const field of fields) {
-      const name = `${upstream} ${field}`;
-      ended.set(name, Math.max(ended.get(name) ?? 0, token));
-    }
-  };
-  const tell = (from: Replica, upstream: string, fields: readonly string[]): void => {
-    const send = (): void => {
-      for (const [to, listener] of listeners)
-        if (to !== from) listener({ upstream, fields, source: 'replica' });
-    };
-    if (held === undefined) send();
-    else held.push(send);
-  };
-
-  function replica({ sealsPrivate = true }: { readonly sealsPrivate?: boolean } = {}): Replica {
-    const gates = new Map<Operation, Promise<void>>();
-    const writing = new Map<string, number>();
-    const find = (upstream: string, slot: RemoteSlot | undefined): RemoteEntry | undefined => {
-      const entry = slot && entries.get(`${upstream} ${slot.key}`);
-      if (slot === undefined || entry === undefined) return undefined;
-      if (entry.token <= floorOf(upstream, [...slot.fields, ...entry.uris])) return undefined;
-      return { ...entry, ageMs: clock - entry.receivedAt };
-    };
-    const self: Replica = {
-      async lookup({ upstream, own, shared }) {
-        await gates.get('lookup');
-        if ((writing.get(upstream) ?? 0) > 0) return { kind: 'unavailable' };
-        return { kind: 'asked', token: ++last, own: find(upstream, own), shared: find(upstream, shared) };
-      },
-      async store({ upstream, slot, token, uris, ageMs, ...rest }) {
-        await gates.get('store');
-        const key = `${upstream} ${slot.key}`;
-        if (token <= floorOf(upstream, [...slot.fields, ...uris])) return 'superseded';
-        if ((entries.get(key)?.token ?? 0) > token) return 'superseded';
-        entries.set(key, { ...rest, uris, token, receivedAt: clock - ageMs });
-        return 'stored';
-      },
-      async raise(upstream, token, fields, how) {
-        await gates.get('store');
-        raise(upstream, fields, token);
-        if (how === 'told') tell(self, upstream, fields);
-      },
-      async bump(upstream, fields, how) {
-        writing.set(upstream, (writing.get(upstream) ?? 0) + 1);
-        await gates.get('bump');
-        raise(upstream, fields, ++last);
-        writing.set(upstream, (writing.get(upstream) ?? 0) - 1);
-        if (how === 'told') tell(self, upstream, fields);
-        return true;
-      },
-      onChange(listener) {
-        listeners.set(self, listener);
-        return () => listeners.delete(self);
-      },
-      state: 'up',
-      sealsPrivate,
-      close: () => Promise.resolve(),
-      hold(operation) {
-        let open = (): void => undefined;
-        gates.set(
-          operation,
-          new Promise((resolve) => {
-            open = resolve;
-          }),
-        );
-        return () => {
-          gates.delete(operation);
-          open();
-        };
-      },
-    };
-    return self;
-  }
-
-  return {
-    replica,
-    holdMessages: () => {
-      held ??= [];
+export function startReplica(url: string, options: ReplicaOptions = {}): Replica {
+  const changes: RemoteChange[] = [];
+  const lines: string[] = [];
+  const log: string[] = [];
+  const write = (fields: unknown, message: string) => void log.push(JSON.stringify({ fields, message }));
+  const note =
+    (name: string) =>
+    (...said: unknown[]) =>
+      void lines.push([name, ...said.filter((value) => typeof value === 'string')].join(' '));
+  const store = createRemoteStore({
+    secrets: [new Secret('a secret for the tests, long enough')],
+    upstreams: [UPSTREAM],
+    now: () => performance.now(),
+    random: randomBytes,
+    log: { info: write, warn: write, error: write },
+    observer: {
+      redisUp: note('redisUp'),
+      redisCircuit: note('redisCircuit'),
+      redisError: note('redisError'),
+      redisOperation: note('redisOperation'),
+      busMessage: note('busMessage'),
+      busResync: note('busResync'),
     },
-    deliver: () => {
-      const sends = held ?? [];
-      held = undefined;
-      for (const send of sends) send();
+    ...options,
+    config: {
+      endpoint: { kind: 'url', url: new Secret(url) },
+      keyPrefix: 'headgate:',
+      timeouts: { connectMs: 1_000, commandMs: COMMAND_MS },
+      maxEntryBytes: MAX_ENTRY_BYTES,
+      required: false,
+      ...options.config,
     },
-    get keys() {
-      return [...entries.keys()];
+  });
+  store.onChange((change) => changes.push(change));
+  const lookup = (key: string) => store.lookup({ upstream: UPSTREAM, own: undefined, shared: slotOf(key) });
+  const replica: Replica = {
+    store,
+    changes,
+    lines,
+    log,
+    up: () => until(() => store.state === 'up', 'the shared tier is used', 10_000),
+    async text(key = 'abc') {
+      const found = await lookup(key);
+      if (found.kind === 'unavailable') return 'unavailable';
+      return found.shared && Buffer.from(found.shared.tail).toString();
     },
-    advance: (ms) => {
-      clock += ms;
+    async ask(key = 'abc') {
+      for (let tries = 0; tries < 1_000; tries++) {
+        const found = await lookup(key);
+        if (found.kind === 'asked') return found;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      throw new Error('timed out: asked');
+    },
+    async load(text, key = 'abc') {
+      return store.store(entryOf((await replica.ask(key)).token, text, key));
     },
   };
+  return replica;
 }

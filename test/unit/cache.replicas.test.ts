@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CacheRequest } from '../../src/cache/types.ts';
 import { createRig, said, turn } from '../support/cache.ts';
-import { createRemoteServer } from '../support/remote.ts';
+import { createRemoteServer } from '../support/remote-server.ts';
 
 const URI = 'docs://a';
 const READ: Partial<CacheRequest> = { uri: URI };
