@@ -197,6 +197,21 @@ describe('R29: Redis in trouble', { skip }, () => {
     assert.equal(await a.load('new'), 'stored');
   });
 
+  test('a bump that Redis refuses while it answers all else: nothing of that upstream is used until it is written', async () => {
+    const [a, b] = [await upReplica(), await upReplica()];
+    await a.load('old');
+    const { token } = await a.ask();
+    await server.admin.acl('SETUSER', 'default', '-publish');
+    assert.equal(await a.store.bump(UPSTREAM, ['u:abc']), false);
+    assert.equal(a.store.state, 'up');
+    assert.equal(await a.text(), 'unavailable');
+    assert.equal(await a.store.store(entryOf(token, 'old')), 'unavailable');
+    await server.admin.acl('SETUSER', 'default', '+publish');
+    assert.equal((await a.ask()).shared, undefined);
+    await until(() => b.changes.some(({ fields }) => fields.includes('*')), 'told');
+    assert.equal(await b.text(), undefined);
+  });
+
   test('a wrong password: down, quietly, until it is right; the password is never logged', async () => {
     await server.admin.config('SET', 'requirepass', 'right one');
     const a = replica(server.url.replace('redis://', 'redis://:wrong-one@'));
