@@ -177,6 +177,10 @@ describe('R29: Redis in trouble', { skip }, () => {
     t.diagnostic(`a bump on a read-only server: ${(performance.now() - startedAt).toFixed(1)} ms`);
     assert.ok(performance.now() - startedAt < ONE_DEADLINE_MS);
     assert.equal(await a.text(), 'unavailable');
+    await until(
+      () => a.lines.includes('redisUp down'),
+      'another connection is made: it may lead to the master',
+    );
     await server.admin.replicaof('NO', 'ONE');
     assert.equal((await a.ask()).shared, undefined);
     assert.equal((await b.ask()).shared, undefined);
