@@ -177,6 +177,10 @@ describe('R29: Redis in trouble', { skip }, () => {
     t.diagnostic(`a bump on a read-only server: ${(performance.now() - startedAt).toFixed(1)} ms`);
     assert.ok(performance.now() - startedAt < ONE_DEADLINE_MS);
     assert.equal(await a.text(), 'unavailable');
+    await until(
+      () => a.lines.includes('redisUp down'),
+      'another connection is made: it may lead to the master',
+    );
     await server.admin.replicaof('NO', 'ONE');
     assert.equal((await a.ask()).shared, undefined);
     assert.equal((await b.ask()).shared, undefined);
@@ -195,6 +199,21 @@ describe('R29: Redis in trouble', { skip }, () => {
     assert.equal(await b.text(), undefined);
     await server.admin.config('SET', 'maxmemory', '0');
     assert.equal(await a.load('new'), 'stored');
+  });
+
+  test('a bump that Redis refuses while it answers all else: nothing of that upstream is used until it is written', async () => {
+    const [a, b] = [await upReplica(), await upReplica()];
+    await a.load('old');
+    const { token } = await a.ask();
+    await server.admin.acl('SETUSER', 'default', '-publish');
+    assert.equal(await a.store.bump(UPSTREAM, ['u:abc']), false);
+    assert.equal(a.store.state, 'up');
+    assert.equal(await a.text(), 'unavailable');
+    assert.equal(await a.store.store(entryOf(token, 'old')), 'unavailable');
+    await server.admin.acl('SETUSER', 'default', '+publish');
+    assert.equal((await a.ask()).shared, undefined);
+    await until(() => b.changes.some(({ fields }) => fields.includes('*')), 'told');
+    assert.equal(await b.text(), undefined);
   });
 
   test('a wrong password: down, quietly, until it is right; the password is never logged', async () => {

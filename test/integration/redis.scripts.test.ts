@@ -142,6 +142,12 @@ describe('the scripts', { skip }, () => {
     assert.equal(await store(load), 'superseded');
   });
 
+  test('R29: what was begun under another order is not stored, whatever the clock that made this one', async () => {
+    const load = await lookup();
+    await put('born', load.born - 1_000_000);
+    assert.equal(await store(load), 'superseded');
+  });
+
   test('R29: without its order an entry is over, also when the order alone was evicted', async () => {
     await store(await lookup());
     await server.admin.del(names.hash);
