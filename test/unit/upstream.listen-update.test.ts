@@ -81,6 +81,26 @@ describe('an update', () => {
     await until(() => station.open.length === 1, 'the narrower one to close');
   });
 
+  test('in quick succession loses nothing of the first stream, either', async () => {
+    await use({ times: { drainMs: 400 } });
+    const ear = docs.listen(uris('a:1'));
+    await ear.hears('acknowledged');
+    ear.listening.update(asking(uris('a:1', 'a:2')));
+    await ear.hears('acknowledged', 2);
+    stream(2).updated('a:1');
+    await ear.hears('updated');
+    ear.listening.update(asking(uris('a:1', 'a:2', 'a:3')));
+    await ear.hears('acknowledged', 3);
+    assert.equal(station.open.length, 3);
+    // The second stream has told it; the third has not.
+    stream(1).updated('a:1');
+    stream(2).updated('a:1');
+    stream(1).updated('a:1/late');
+    await until(() => updates(ear).includes('a:1/late'), 'what was late');
+    assert.deepEqual(updates(ear).sort(), ['a:1', 'a:1', 'a:1/late']);
+    await until(() => station.open.length === 1, 'the narrower ones to close');
+  });
+
   test('is told as lost when the narrower stream breaks before it has run out', async () => {
     const ear = docs.listen(uris('a:1'));
     await ear.hears('acknowledged');
