@@ -230,7 +230,9 @@ export class ListenPart {
     held.turn.settle('ignored', held.startedAt);
     this.#tried.add(held.turn.endpoint);
     const current = this.#current;
-    if (end.failure.kind !== 'full' || current === undefined) {
+    const narrower =
+      current !== undefined && !isNothing(lacking(held.asked.filter, current.asked, current.honoured));
+    if (end.failure.kind !== 'full' || !narrower) {
       this.#wait(end, held.asked.filter);
       return;
     }

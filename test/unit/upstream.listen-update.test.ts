@@ -212,6 +212,7 @@ describe('R40: a wider stream', () => {
   });
 
   test('that is refused leaves the narrower one, which is opened again soon when it breaks', async () => {
+    await use({ times: { refusedMs: 60_000 } });
     const ear = docs.listen(uris('a:1'));
     await ear.hears('acknowledged');
     station.refuse = (request) => answer(request, '', { status: 404 });
@@ -247,6 +248,17 @@ describe('R40: a wider stream', () => {
     assert.deepEqual([lost.reason.kind, lost.covered], ['full', asking(uris('a:1'))]);
     const told = await ear.hears('acknowledged', 2);
     assert.deepEqual([told.honoured, told.gained], [asking(uris('a:1', 'a:2')), asking(uris('a:1', 'a:2'))]);
+  });
+
+  test('keeps its place where there is none for the narrower one, too', async () => {
+    await use({ connections: 1 });
+    const ear = docs.listen(uris('a:1', 'a:2'));
+    await ear.hears('acknowledged');
+    ear.listening.update(asking(uris('a:1')));
+    assert.equal((await ear.hears('unopened')).reason.kind, 'full');
+    stream(1).updated('a:1');
+    await ear.hears('updated');
+    assert.equal(ear.of('lost').length, 0);
   });
 
   test('is not asked for more of a kind that was not honoured', async () => {

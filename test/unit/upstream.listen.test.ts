@@ -377,6 +377,9 @@ describe('R40: a stream that breaks', () => {
     };
     const ear = docs.listen({ resourceSubscriptions: uris });
     assert.equal((await ear.hears('acknowledged')).honoured.resourceSubscriptions.length, 500);
+    // That much is for the acknowledgment alone.
+    (await first()).socket.write(chunk(`data: ${'x'.repeat(80 * 1024)}`));
+    assert.equal((await ear.hears('lost')).reason.kind, 'too_large');
   });
 
   test('goes to another endpoint after a failure', async () => {
@@ -394,6 +397,7 @@ describe('R40: a stream that breaks', () => {
       other.refuse = undefined;
       await ear.hears('acknowledged');
       assert.equal(other.open.length, 1);
+      assert.ok(station.asked <= 2, 'the read, and the listen once');
       leaving.abort();
       await reading;
     } finally {
