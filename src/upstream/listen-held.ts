@@ -48,35 +48,51 @@ export interface Held {
   honoured: Coverage;
 }
 
-/** Things told over the wider stream that are remembered while the narrower one runs out. */
+/** Things told over wider streams that are remembered while a narrower one runs out. */
 const MAX_TOLD = 1_000;
 
-/** A narrower stream that runs out beside the wider one that has replaced it. */
-export class Overlap {
-  readonly narrower: Held;
-  readonly #timer: NodeJS.Timeout;
-  readonly #told = new Set<string>();
+/**
+ * Narrower streams that run out beside the one that has replaced them.
+ * *Bounded by* the changes that can be made while one of them lasts.
+ */
+export class Overlaps {
+  readonly #lastsMs: number;
+  readonly #streams = new Map<Held, { readonly timer: NodeJS.Timeout; readonly told: Set<string> }>();
 
-  /** @param over called after `lastsMs`, unless it has ended before. */
-  constructor(narrower: Held, lastsMs: number, over: () => void) {
-    this.narrower = narrower;
-    this.#timer = setTimeout(over, lastsMs);
+  constructor(lastsMs: number) {
+    this.#lastsMs = lastsMs;
   }
 
-  end(): void {
-    clearTimeout(this.#timer);
-    this.narrower.stream.stop();
+  /** Lets a stream that was replaced run out. */
+  add(narrower: Held): void {
+    const timer = setTimeout(() => this.end(narrower), this.#lastsMs);
+    this.#streams.set(narrower, { timer, told: new Set() });
+  }
+
+  /** Closes one. @returns false when it is none of these. */
+  end(held: Held): boolean {
+    clearTimeout(this.#streams.get(held)?.timer);
+    if (!this.#streams.delete(held)) return false;
+    held.stream.stop();
+    return true;
+  }
+
+  endAll(): void {
+    for (const held of this.#streams.keys()) this.end(held);
   }
 
   /**
-   * Whether what came over one of the two is to be told. Of the wider one, everything. Of the narrower one, not what
-   * the wider one has told: whoever read after that has read what this is about, too, whichever happened first.
+   * Whether what came over a stream is to be told. Of the current one, everything. Of a narrower one, not what has been
+   * told over a wider one since: whoever read after that has read what this is about, too, whichever happened first.
    */
-  tells(held: Held, subject: Subject): boolean {
+  tells(held: Held, current: Held | undefined, subject: Subject): boolean {
+    const narrower = this.#streams.get(held);
+    if (narrower === undefined && held !== current) return false;
+    // What is said of a task has content: none stands for another.
     if (subject.kind === 'task') return true;
     const key = subject.kind === 'uri' ? `uri ${subject.uri}` : `list ${subject.list}`;
-    if (held === this.narrower) return !this.#told.has(key);
-    if (this.#told.size < MAX_TOLD) this.#told.add(key);
+    if (narrower !== undefined) return !narrower.told.has(key);
+    for (const { told } of this.#streams.values()) if (told.size < MAX_TOLD) told.add(key);
     return true;
   }
 }

@@ -16,7 +16,7 @@ import {
 } from '../protocol/listen-filter.ts';
 import { type Notification, subjectOf } from '../protocol/notice.ts';
 import { failure } from './failure.ts';
-import { type Held, type ListenDeps, lacking, Overlap, type PartHooks } from './listen-held.ts';
+import { type Held, type ListenDeps, lacking, Overlaps, type PartHooks } from './listen-held.ts';
 import { ListenStream, type StreamEnd } from './listen-stream.ts';
 import { Pause } from './listen-times.ts';
 import type { Endpoint } from './pool.ts';
@@ -40,8 +40,8 @@ export class ListenPart {
   #current: Held | undefined;
   /** Asked, not yet acknowledged. */
   #next: Held | undefined;
-  /** The one that the current has replaced, for a moment. */
-  #overlap: Overlap | undefined;
+  /** Those that the current has replaced, for a moment. */
+  readonly #replaced: Overlaps;
   /** When the first stream was acknowledged since there was none. */
   #openSince = 0;
   readonly #pause: Pause;
@@ -52,6 +52,7 @@ export class ListenPart {
 
   constructor(deps: ListenDeps, listener: Omit<ListenRequest, 'filter'>, hooks: PartHooks) {
     this.#deps = deps;
+    this.#replaced = new Overlaps(deps.times.drainMs);
     this.#pause = new Pause(deps.times, deps.random);
     this.#listener = listener;
     this.#hooks = hooks;
@@ -73,7 +74,7 @@ export class ListenPart {
     for (const held of [this.#current, this.#next]) if (held !== undefined) this.#drop(held);
     this.#current = undefined;
     this.#next = undefined;
-    this.#endOverlap();
+    this.#replaced.endAll();
     this.#pause.end();
     clearTimeout(this.#shrinking);
   }
@@ -115,7 +116,7 @@ export class ListenPart {
     }
     this.#drop(current);
     this.#current = undefined;
-    this.#endOverlap();
+    this.#replaced.endAll();
     this.settle();
   }
 
@@ -154,7 +155,7 @@ export class ListenPart {
   }
 
   #acknowledged(held: Held, said: ListenFilter): void {
-    const { link, answered, times } = this.#deps;
+    const { link, answered } = this.#deps;
     this.#next = undefined;
     answered(held.turn, held.startedAt);
     link.attempted('ok');
@@ -173,8 +174,7 @@ export class ListenPart {
       this.#openSince = link.now();
     } else {
       this.#forgive();
-      this.#endOverlap();
-      this.#overlap = new Overlap(before, times.drainMs, () => this.#endOverlap());
+      this.#replaced.add(before);
     }
     this.#hooks.acknowledged(without(honoured, before?.honoured ?? UNTOLD));
     if (before !== undefined) {
@@ -193,16 +193,13 @@ export class ListenPart {
   }
 
   #notified(held: Held, notification: Notification): void {
-    const overlap = this.#overlap;
-    if (held !== this.#current && held !== overlap?.narrower) return;
     const subject = subjectOf(notification);
     if (subject === undefined || !held.asked.covers(subject) || !this.#hooks.wants(subject)) return;
-    if (overlap === undefined || overlap.tells(held, subject)) this.#hooks.notified(subject, notification);
+    if (this.#replaced.tells(held, this.#current, subject)) this.#hooks.notified(subject, notification);
   }
 
   #ended(held: Held, end: StreamEnd): void {
-    if (held === this.#overlap?.narrower) {
-      this.#endOverlap();
+    if (this.#replaced.end(held)) {
       this.#cutShort(held, end);
     } else if (held === this.#next) {
       this.#next = undefined;
@@ -233,14 +230,16 @@ export class ListenPart {
     held.turn.settle('ignored', held.startedAt);
     this.#tried.add(held.turn.endpoint);
     const current = this.#current;
-    if (end.failure.kind !== 'full' || current === undefined) {
+    const narrower =
+      current !== undefined && !isNothing(lacking(held.asked.filter, current.asked, current.honoured));
+    if (end.failure.kind !== 'full' || !narrower) {
       this.#wait(end, held.asked.filter);
       return;
     }
     // There is no place for two streams: the narrower one gives up its own.
     this.#drop(current);
     this.#current = undefined;
-    this.#endOverlap();
+    this.#replaced.endAll();
     this.#tried.clear();
     this.#tellLost(end.failure, current.honoured.filter);
     this.settle();
@@ -248,7 +247,7 @@ export class ListenPart {
 
   #lost(held: Held, end: StreamEnd): void {
     this.#forgive();
-    this.#endOverlap();
+    this.#replaced.endAll();
     clearTimeout(this.#shrinking);
     this.#shrinking = undefined;
     // It paused for the sake of more: now there is nothing.
@@ -270,11 +269,6 @@ export class ListenPart {
   #forgive(): void {
     const { link, times } = this.#deps;
     if (link.now() - this.#openSince >= times.steadyMs) this.#pause.forgive();
-  }
-
-  #endOverlap(): void {
-    this.#overlap?.end();
-    this.#overlap = undefined;
   }
 
   /** Closes a stream of which no end will be told. */

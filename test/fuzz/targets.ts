@@ -6,6 +6,7 @@ import { cursor } from './targets/cursor.ts';
 import { flowScanner, resultFlow } from './targets/flow.ts';
 import { listItem } from './targets/item.ts';
 import { answerReader, jsonWatch, scanner } from './targets/json.ts';
+import { noticeReader } from './targets/notice.ts';
 import { globs, templates } from './targets/pattern.ts';
 import { classifier, headerCodec, repeats } from './targets/request.ts';
 import { sseFramer } from './targets/sse.ts';
@@ -20,6 +21,7 @@ export const TARGETS: readonly Target[] = [
   flowScanner,
   resultFlow,
   sseFramer,
+  noticeReader,
   cursor,
   cacheKeys,
   callerContext,

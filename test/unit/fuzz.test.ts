@@ -32,6 +32,7 @@ const RULES: Readonly<Record<string, string>> = {
   'flow-scanner': 'R6',
   'result-flow': 'R25 R30',
   'sse-framer': 'R32 R34',
+  'notice-reader': 'R39',
   cursor: 'R14',
   'cache-key': 'R22 R24',
   'caller-context': 'R22',
