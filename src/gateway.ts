@@ -4,7 +4,7 @@
  * Builds the upstreams, the cache and the routes from a configuration, opens the ports, and takes everything down
  * again in the order in which nothing is lost.
  */
-import { createHmac } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { purge } from './admin/purging.ts';
 import { createAdmin } from './admin/server.ts';
@@ -18,6 +18,7 @@ import { toldBy } from './aggregate/standing.ts';
 import { createIdentify, partitionKey } from './auth/caller.ts';
 import { PrivateBounds, upstreamIdentity } from './auth/forward.ts';
 import { createMemoryStore } from './cache/memory.ts';
+import { createRemoteStore } from './cache/redis/remote.ts';
 import { createRemainders } from './cache/remainders.ts';
 import { createCache } from './cache/through.ts';
 import type { HeadgateConfig, RouteConfig, UpstreamConfig } from './config/types.ts';
@@ -88,7 +89,19 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     onHeld: (upstream) => watches.get(upstream)?.heldChanged(),
   });
   const remainders = createRemainders<RemainderPage>({ now });
-  const cache = createCache({ store, now, observer: metrics });
+  const { redis } = config.cache;
+  const remote =
+    redis &&
+    createRemoteStore({
+      config: redis,
+      secrets: config.secrets,
+      upstreams: [...config.upstreams.keys()],
+      now,
+      random: randomBytes,
+      log,
+      observer: metrics,
+    });
+  const cache = createCache({ store, now, observer: metrics, ...(remote !== undefined && { remote }) });
   const watches = watchAll(config, upstreams, {
     cache,
     log,
@@ -140,7 +153,10 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     for (const upstream of upstreams.values()) gauges.connections(upstream.name, upstream.stats());
   });
   const handle = createPipeline({ ...deps, routes, repeats: new Repeats(), version: io.version });
-  const edge = createEdge({ config, handle, metrics, log, now });
+  const edge = createEdge({
+    ...{ config, handle, metrics, log, now },
+    checks: () => (redis?.required === true ? [{ name: 'redis', holds: remote?.state === 'up' }] : []),
+  });
 
   const names = [...config.upstreams.keys()];
   const admin =
@@ -157,6 +173,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     for (const route of routes.values()) route.discovery.stop();
     for (const watch of watches.values()) watch.close();
     await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
+    await remote?.close();
   };
   let addresses: { mcp: string; status: string; admin?: string };
   try {

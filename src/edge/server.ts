@@ -28,6 +28,8 @@ export interface EdgeOptions {
   readonly log: Logger;
   /** Monotonic milliseconds. */
   readonly now: () => number;
+  /** What must hold beside the edge's own for the gateway to be ready. */
+  readonly checks?: () => readonly Check[];
 }
 
 export interface Edge {
@@ -43,10 +45,10 @@ export interface Edge {
 }
 
 /** Makes the edge of a gateway. */
-export function createEdge({ config, handle, metrics, log, now }: EdgeOptions): Edge {
+export function createEdge({ config, handle, metrics, log, now, checks }: EdgeOptions): Edge {
   const context = createContext({ config, handle, metrics, log, now });
   const mcp = createMcpServer(config.listen, context);
-  const status = createStatus({ metrics, checks: () => checksOf(context) });
+  const status = createStatus({ metrics, checks: () => checksOf(context, checks) });
   let drain: Drain | undefined;
   const begin = (): Drain => {
     drain ??= startDrain({
@@ -128,10 +130,11 @@ function createContext({ config, handle, metrics, log, now }: EdgeOptions): Edge
   };
 }
 
-function checksOf({ phase }: EdgeContext): readonly Check[] {
+function checksOf({ phase }: EdgeContext, further: EdgeOptions['checks']): readonly Check[] {
   return [
     { name: 'configuration', holds: true },
     { name: 'listening', holds: phase === 'open' || phase === 'draining' },
     { name: 'not-draining', holds: phase === 'starting' || phase === 'open' },
+    ...(further?.() ?? []),
   ];
 }

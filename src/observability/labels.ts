@@ -74,7 +74,7 @@ export type StoreResult = (typeof STORE_RESULTS)[number];
 export const EVICTION_REASONS = ['size', 'expired', 'invalidated'] as const;
 export type EvictionReason = (typeof EVICTION_REASONS)[number];
 
-export const CACHE_OPERATIONS = ['get', 'set'] as const;
+export const CACHE_OPERATIONS = ['get', 'set', 'generation'] as const;
 export type CacheOperation = (typeof CACHE_OPERATIONS)[number];
 
 /** How one attempt at an upstream ended; `rpc_error` is a JSON-RPC error in an otherwise good answer. */
@@ -101,6 +101,16 @@ export type DropReason = (typeof DROP_REASONS)[number];
 
 export const CONNECTION_STATES = ['connected', 'free', 'pending', 'queued', 'running'] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
+
+/** Of a command of Redis that failed: which, and how. */
+export const REDIS_OPERATIONS = ['lookup', 'store', 'bump', 'sync'] as const;
+export type RedisOperation = (typeof REDIS_OPERATIONS)[number];
+export const REDIS_ERRORS = ['timeout', 'connection', 'reply', 'corrupt'] as const;
+export type RedisError = (typeof REDIS_ERRORS)[number];
+export const BUS_DIRECTIONS = ['in', 'out'] as const;
+export type BusDirection = (typeof BUS_DIRECTIONS)[number];
+export const RESYNC_REASONS = ['connect', 'poll', 'gap'] as const;
+export type ResyncReason = (typeof RESYNC_REASONS)[number];
 
 /** Upper bounds of buckets, in seconds: whole operations, the gateway's own part, one store operation. */
 export const OPERATION_BOUNDS = [

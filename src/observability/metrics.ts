@@ -12,6 +12,8 @@ import {
   ANSWERED,
   ATTEMPT_OUTCOMES,
   type AttemptOutcome,
+  BUS_DIRECTIONS,
+  type BusDirection,
   BYPASS_REASONS,
   type BypassReason,
   CACHE_OPERATIONS,
@@ -31,8 +33,14 @@ import {
   HTTP_STATUSES,
   OPERATION_BOUNDS,
   PROCESSING_BOUNDS,
+  REDIS_ERRORS,
+  REDIS_OPERATIONS,
   REJECT_REASONS,
+  RESYNC_REASONS,
   RETRY_REASONS,
+  type RedisError,
+  type RedisOperation,
+  type ResyncReason,
   type RetryReason,
   STORE_BOUNDS,
   STORE_RESULTS,
@@ -80,6 +88,15 @@ export interface Metrics {
   cacheStore(tier: CacheTier, result: StoreResult): void;
   cacheEviction(tier: CacheTier, reason: EvictionReason): void;
   cacheOperation(tier: CacheTier, operation: CacheOperation, seconds: number): void;
+
+  redisUp(state: 'up' | 'down'): void;
+  redisCircuit(state: 'open' | 'closed'): void;
+  redisError(operation: RedisOperation, reason: RedisError): void;
+  redisOperation(operation: CacheOperation, seconds: number): void;
+  /** A message between replicas. */
+  busMessage(direction: BusDirection): void;
+  /** It was asked what was missed. */
+  busResync(reason: ResyncReason): void;
 
   upstreamOperation(upstream: string, mcpMethod: string, error: ErrorType | string, seconds: number): void;
   attempt(upstream: string, outcome: AttemptOutcome): void;
@@ -218,6 +235,25 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     new LabelSet('operation', CACHE_OPERATIONS),
   );
 
+  const redisUp = gauge('headgate_redis_up', '1 while there is a connection to Redis.');
+  const redisCircuit = gauge('headgate_redis_circuit_open', '1 while Redis is left alone after failures.');
+  const redisErrors = counter(
+    'headgate_redis_errors_total',
+    'Commands of Redis that failed, and values that were none.',
+    new LabelSet('operation', REDIS_OPERATIONS),
+    new LabelSet('reason', REDIS_ERRORS),
+  ).start(REDIS_OPERATIONS, REDIS_ERRORS);
+  const busMessages = counter(
+    'headgate_bus_messages_total',
+    'Messages between replicas.',
+    new LabelSet('direction', BUS_DIRECTIONS),
+  ).start(BUS_DIRECTIONS);
+  const busResyncs = counter(
+    'headgate_bus_resyncs_total',
+    'Times that a replica asked what it had missed.',
+    new LabelSet('reason', RESYNC_REASONS),
+  ).start(RESYNC_REASONS);
+
   const up = gauge('headgate_upstream_up', '1 when the upstream answered last.', label.upstream).start(
     upstreams,
   );
@@ -297,6 +333,12 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     cacheStore: (tier, result) => stores.add(1, tier, result),
     cacheEviction: (tier, reason) => evictions.add(1, tier, reason),
     cacheOperation: (tier, operation, seconds) => cacheOperations.observe(seconds, tier, operation),
+    redisUp: (state) => redisUp.set(state === 'up' ? 1 : 0),
+    redisCircuit: (state) => redisCircuit.set(state === 'open' ? 1 : 0),
+    redisError: (operation, reason) => redisErrors.add(1, operation, reason),
+    redisOperation: (operation, seconds) => cacheOperations.observe(seconds, 'redis', operation),
+    busMessage: (direction) => busMessages.add(1, direction),
+    busResync: (reason) => busResyncs.add(1, reason),
     upstreamOperation: (upstream, mcpMethod, error, seconds) =>
       clientOperations.observe(seconds, upstream, mcpMethod, error),
     attempt: (upstream, outcome) => attempts.add(1, upstream, outcome),

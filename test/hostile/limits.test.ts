@@ -325,7 +325,6 @@ const UNTESTED: Readonly<Record<string, string>> = {
   'walking a list to find an owner, list without a ttl': 'seconds of waiting',
   "private hit where the caller's token is forwarded": 'a minute of waiting',
   'waiting in `headgate healthcheck`, in `headgate purge`': 'only time',
-  'waiting in `headgate healthcheck`': 'only time',
   'trying Redis again': 'only time',
   'replicas that are known to each other': 'nothing depends on it: polls find what is missed',
 };

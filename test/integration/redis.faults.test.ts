@@ -206,7 +206,7 @@ describe('R29: Redis in trouble', { skip }, () => {
     await a.load('old');
     const { token } = await a.ask();
     await server.admin.acl('SETUSER', 'default', '-publish');
-    assert.equal(await a.store.bump(UPSTREAM, ['u:abc']), false);
+    assert.equal(await a.store.bump(UPSTREAM, ['u:abc'], 'told'), false);
     assert.equal(a.store.state, 'up');
     assert.equal(await a.text(), 'unavailable');
     assert.equal(await a.store.store(entryOf(token, 'old')), 'unavailable');

@@ -47,7 +47,7 @@ function scene() {
 describe('R28: a bump that could not be written', () => {
   test('leaves its upstream marked until a bump of everything is', async () => {
     const { bumps, sent, upstream } = scene();
-    const bump = bumps.write(upstream, ['u:1']);
+    const bump = bumps.write(upstream, ['u:1'], 'told');
     assert.equal(upstream.writingCount, 1);
     sent[0]?.end('refused');
     assert.equal(await bump, false);
@@ -64,11 +64,11 @@ describe('R28: a bump that could not be written', () => {
 
   test('while one is made good leaves the mark: it may be later', async () => {
     const { bumps, sent, upstream } = scene();
-    const first = bumps.write(upstream, ['u:1']);
+    const first = bumps.write(upstream, ['u:1'], 'told');
     sent[0]?.end('refused');
     await first;
     bumps.makeGood([upstream]);
-    const second = bumps.write(upstream, ['u:2']);
+    const second = bumps.write(upstream, ['u:2'], 'told');
     assert.equal(sent.length, 3);
     sent[2]?.end('refused');
     await second;
