@@ -105,6 +105,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   const watches = watchAll(config, upstreams, {
     cache,
     log,
+    now,
     heldUris: (upstream) => store.heldUris(upstream),
   });
   const deps = { cache, now, wallClock: Date.now, bounds: new PrivateBounds(), logOnce, maxEntryBytes };
@@ -258,8 +259,9 @@ function watchAll(
   {
     cache,
     log,
+    now,
     heldUris,
-  }: Pick<WatchDeps, 'cache' | 'log'> & { readonly heldUris: (upstream: string) => Iterable<string> },
+  }: Pick<WatchDeps, 'cache' | 'log' | 'now'> & { readonly heldUris: (upstream: string) => Iterable<string> },
 ): ReadonlyMap<string, Watch> {
   const watches = new Map<string, Watch>();
   for (const upstream of upstreams.values()) {
@@ -267,7 +269,10 @@ function watchAll(
     const own = config.upstreams.get(name);
     if (own?.subscribe !== true) continue;
     const meta = gatewayMeta();
-    watches.set(name, new Watch({ cache, log, upstream, config: own, meta, heldUris: () => heldUris(name) }));
+    watches.set(
+      name,
+      new Watch({ cache, log, now, upstream, config: own, meta, heldUris: () => heldUris(name) }),
+    );
   }
   return watches;
 }

@@ -21,6 +21,8 @@ export interface WatchDeps {
   readonly meta: string;
   /** The resources of this upstream that are held at present. */
   readonly heldUris: () => Iterable<string>;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
@@ -33,6 +35,13 @@ export interface Announced {
 
 /** How long changes of what is held are gathered, beside what the streams themselves gather. */
 const GATHER_MS = 100;
+/**
+ * A resource is asked for so long after it was held last: one that changes goes from memory and is read again, and
+ * its next change must not fall between.
+ */
+const LINGER_MS = 60_000;
+/** Resources that are asked for although they are not held, and those that were once asked for. */
+const LINGERING_MAX = 10_000;
 
 /** The lists a change of which ends the answers to these methods. */
 const METHODS: Readonly<Record<ListName, readonly string[]>> = {
@@ -47,7 +56,12 @@ export class Watch {
   #announced: Announced = { lists: new Set(), resources: false };
   #listening: Listening | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #linger: NodeJS.Timeout | undefined;
   #closed = false;
+  /** What is asked for, and when it was held last. */
+  #asked = new Map<string, number>();
+  /** What was asked for and is not any more: a stream may still cover it, and what it told meanwhile was not heard. */
+  readonly #left = new Set<string>();
 
   constructor(deps: WatchDeps) {
     this.#deps = deps;
@@ -69,6 +83,7 @@ export class Watch {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#linger);
     this.#listening?.close();
   }
 
@@ -76,9 +91,11 @@ export class Watch {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#closed) return;
+    const again = this.#ask();
     const filter = this.#filter();
     if (this.#listening !== undefined) {
       this.#listening.update(filter);
+      if (again.length > 0) this.#deps.cache.watch(this.#deps.upstream.name, again);
       return;
     }
     if (this.#announced.lists.size === 0 && filter.resourceSubscriptions.length === 0) return;
@@ -89,12 +106,39 @@ export class Watch {
     );
   }
 
+  /** Finds out what to ask for. @returns what is asked for again. */
+  #ask(): readonly string[] {
+    const { heldUris, now } = this.#deps;
+    const at = now();
+    const asked = new Map<string, number>();
+    if (this.#announced.resources) for (const uri of heldUris()) asked.set(uri, at);
+    let lingers = false;
+    for (const [uri, heldAt] of this.#asked) {
+      if (asked.has(uri)) continue;
+      if (this.#announced.resources && at - heldAt < LINGER_MS && asked.size < LINGERING_MAX) {
+        asked.set(uri, heldAt);
+        lingers = true;
+      } else if (this.#left.size < LINGERING_MAX) {
+        this.#left.add(uri);
+      }
+    }
+    this.#asked = asked;
+    if (lingers) {
+      this.#linger ??= setTimeout(() => {
+        this.#linger = undefined;
+        this.#refresh();
+      }, LINGER_MS);
+      this.#linger.unref();
+    }
+    return [...asked.keys()].filter((uri) => this.#left.delete(uri));
+  }
+
   #filter(): ListenFilter {
-    const { lists, resources } = this.#announced;
+    const { lists } = this.#announced;
     const flags = Object.fromEntries(
       (Object.keys(LIST_FLAGS) as ListName[]).map((list) => [LIST_FLAGS[list], lists.has(list)]),
     );
-    return { ...NOTHING, ...flags, resourceSubscriptions: resources ? [...this.#deps.heldUris()] : [] };
+    return { ...NOTHING, ...flags, resourceSubscriptions: [...this.#asked.keys()] };
   }
 
   #heard(event: ListenEvent): void {

@@ -238,6 +238,8 @@ const UNNAMED: Readonly<Record<string, string>> = {
     'how strict the matching of a name that stands twice in one expression is',
   'upstream/decode CHUNK_BYTES': INNER,
   'subscriptions/watch GATHER_MS': INNER,
+  'subscriptions/watch LINGERING_MAX': 'as many as are listened for',
+  'subscriptions/watch LINGER_MS': INNER,
   'upstream/exchange HIGH_WATER_BYTES': INNER,
   'upstream/exchange MAX_DISCARDED_BYTES': INNER,
   'upstream/exchange MAX_DISCARD_MS': INNER,

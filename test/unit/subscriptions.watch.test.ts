@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type ListenFilter, NOTHING } from '../../src/protocol/listen-filter.ts';
+import { Watch } from '../../src/subscriptions/watch.ts';
+import type { ListenEvent, ListenRequest } from '../../src/upstream/types.ts';
+import { until } from '../support/mcp.ts';
+import { upstreamConfig } from '../support/scripted.ts';
+
+const ALL = { lists: new Set(['tools', 'prompts', 'resources'] as const), resources: true };
+
+/** A watch over an upstream that is listened to by hand, and what it did to the cache. */
+function watching(held: string[] = []) {
+  const did: string[] = [];
+  const filters: ListenFilter[] = [];
+  let request: ListenRequest | undefined;
+  let tell: (event: ListenEvent) => void = () => undefined;
+  let closed = 0;
+  let time = 0;
+  const note =
+    (what: string) =>
+    (...about: unknown[]) => {
+      did.push([what, ...about.flat()].join(' '));
+      return Promise.resolve(false);
+    };
+  const watch = new Watch({
+    cache: {
+      invalidateMethod: note('method'),
+      invalidateUri: note('uri'),
+      doubt: note('doubt'),
+      watch: note('watch'),
+    },
+    upstream: {
+      name: 'docs',
+      listen(asked, on) {
+        request = asked;
+        filters.push(asked.filter);
+        tell = on;
+        return {
+          state: 'open',
+          update: (filter) => void filters.push(filter),
+          close: () => void closed++,
+        };
+      },
+    },
+    config: upstreamConfig('docs', { auth: { type: 'none' } }),
+    meta: '"a":1',
+    heldUris: () => held,
+    now: () => time,
+    log: { info: () => undefined, warn: () => undefined },
+  });
+  return {
+    watch,
+    did,
+    filters,
+    held,
+    tell: (event: ListenEvent) => tell(event),
+    tick: (ms: number) => {
+      time += ms;
+    },
+    get request() {
+      return request;
+    },
+    get closed() {
+      return closed;
+    },
+  };
+}
+
+const lost = (covered: Partial<ListenFilter>): ListenEvent => ({
+  kind: 'lost',
+  covered: { ...NOTHING, ...covered },
+  reason: { kind: 'reset', proxyError: 'connection_terminated', detail: '' },
+});
+
+describe('a watch', () => {
+  test('R48: listens to nobody who tells nothing, and to what is told otherwise', () => {
+    const w = watching(['docs://a']);
+    w.watch.announced({ lists: new Set(), resources: false });
+    assert.deepEqual(w.filters, []);
+    w.watch.announced({ lists: new Set(['tools']), resources: false });
+    assert.deepEqual(w.filters, [{ ...NOTHING, toolsListChanged: true }]);
+    assert.equal(w.request?.meta, '"a":1');
+  });
+
+  test('asks for the resources that are held, and for others when others are', async () => {
+    const w = watching(['docs://a']);
+    w.watch.announced(ALL);
+    w.held.push('docs://b');
+    w.watch.heldChanged();
+    await until(() => w.filters.length === 2, 'an update');
+    assert.deepEqual(
+      w.filters.map(({ resourceSubscriptions }) => resourceSubscriptions),
+      [['docs://a'], ['docs://a', 'docs://b']],
+    );
+  });
+
+  test('R28: goes on asking for what has just gone from memory: its next change must not fall between', async () => {
+    const w = watching(['docs://a']);
+    w.watch.announced(ALL);
+    w.held.pop();
+    w.watch.heldChanged();
+    await until(() => w.filters.length === 2, 'an update');
+    assert.deepEqual(w.filters[1]?.resourceSubscriptions, ['docs://a']);
+    w.tick(60_000);
+    w.watch.heldChanged();
+    await until(() => w.filters.length === 3, 'an update');
+    assert.deepEqual(w.filters[2]?.resourceSubscriptions, []);
+    // Asked for again, it may still be covered by the same stream, which told of it meanwhile to nobody.
+    w.held.push('docs://a');
+    w.watch.heldChanged();
+    await until(() => w.filters.length === 4, 'an update');
+    assert.deepEqual(w.did, ['watch docs docs://a']);
+  });
+
+  test('a changed list ends the answers that are of it, an update what it is of', () => {
+    const w = watching();
+    w.watch.announced(ALL);
+    for (const list of ['tools', 'prompts', 'resources'] as const) w.tell({ kind: 'list-changed', list });
+    w.tell({ kind: 'updated', uri: 'docs://a', params: new Uint8Array() });
+    assert.deepEqual(w.did, [
+      'method docs tools/list',
+      'method docs prompts/list',
+      'method docs resources/list',
+      'method docs resources/templates/list',
+      'uri docs docs://a',
+    ]);
+  });
+
+  test('R40: what is told from now on was not told of before: lists are doubted, resources watched', () => {
+    const w = watching();
+    w.watch.announced(ALL);
+    const gained = { ...NOTHING, toolsListChanged: true, resourceSubscriptions: ['docs://a'] };
+    w.tell({ kind: 'acknowledged', honoured: gained, gained, first: true });
+    assert.deepEqual(w.did, ['doubt docs tools/list', 'watch docs docs://a']);
+  });
+
+  test('R40: what a lost stream covered is doubted, and nothing else', () => {
+    const w = watching();
+    w.watch.announced(ALL);
+    w.tell(lost({ resourcesListChanged: true }));
+    w.tell(lost({ resourceSubscriptions: ['docs://a'] }));
+    assert.deepEqual(w.did, [
+      'doubt docs resources/list resources/templates/list',
+      'doubt docs resources/read',
+    ]);
+  });
+
+  test('that is closed listens no more, whatever is announced', () => {
+    const w = watching();
+    w.watch.announced(ALL);
+    w.watch.close();
+    w.watch.announced(ALL);
+    w.watch.heldChanged();
+    assert.equal(w.closed, 1);
+    assert.equal(w.filters.length, 1);
+  });
+});
