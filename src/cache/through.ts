@@ -182,7 +182,7 @@ export function createCache(options: CacheOptions): Cache {
     const adopted = found.kind === 'asked' && why !== 'rewatch' ? adopt(request, order, found) : undefined;
     if (adopted !== undefined) return adopted;
     const kept = keeper.keep(request, order, await load(signal));
-    if (found.kind === 'asked') void share(remote, request, order, found.token, kept);
+    void share(remote, request, order, found.kind === 'asked' ? found.token : undefined, kept);
     return kept;
   }
 
@@ -206,19 +206,28 @@ export function createCache(options: CacheOptions): Cache {
     return undefined;
   }
 
-  /** Lets the other replicas have what a load brought, and end what it ended. */
+  /**
+   * Lets the other replicas have what a load brought, and end what it ended: that also where Redis could not be asked
+   * before (`token` undefined), for it is made good when it can be told.
+   */
   async function share<T>(
     to: RemoteStore,
     request: CacheRequest,
     order: number,
-    token: number,
+    token: number | undefined,
     { loaded, scope, stored, turned }: Kept<T>,
   ): Promise<void> {
     if (loaded.kind !== 'complete' && loaded.kind !== 'large') return;
     const { upstream, policy, uri } = request;
     const ended = endedBy(request, turned === true);
     if (ended.length > 0) await to.bump(upstream, ended, turned === true ? 'told' : 'quietly');
-    if (loaded.kind === 'large' || stored !== 'stored' || (scope === 'private' && !to.sealsPrivate)) return;
+    if (
+      token === undefined ||
+      loaded.kind === 'large' ||
+      stored !== 'stored' ||
+      (scope === 'private' && !to.sealsPrivate)
+    )
+      return;
     const { ttlMs } = sanitise(loaded.hints);
     const { receivedAt } = loaded;
     const age = ageMs(receivedAt, now());

@@ -188,6 +188,17 @@ describe('replicas that share a tier', () => {
     assert.equal(await answer(world.b, 'bob'), 'his private hit ttl=60000');
   });
 
+  test('R23: and ends it also when the shared tier could not be asked at that moment', async () => {
+    const world = two();
+    await fill(world, 'a', 'alice', 'all');
+    const release = world.b.remote.hold('bump');
+    void world.b.cache.invalidateKey('docs', 'another');
+    await fill(world, 'b', 'bob', 'his', 'private');
+    release();
+    await world.settle();
+    assert.equal(await answer(world.a, 'alice'), 'asks');
+  });
+
   test('R23: and no public answer that was asked for before it comes back', async () => {
     const world = two();
     const early = world.a.ask('alice', READ);
