@@ -5,7 +5,15 @@ import { join } from 'node:path';
 import { projectRoot } from '../demo/gateway.ts';
 import { type Child, freePort, has, startChild } from './children.ts';
 
-export type ServerName = 'upstream' | 'headgate' | 'fastify' | 'nginx' | 'haproxy' | 'reply-from' | 'sdk';
+export type ServerName =
+  | 'upstream'
+  | 'headgate'
+  | 'fastify'
+  | 'nginx'
+  | 'haproxy'
+  | 'reply-from'
+  | 'bare'
+  | 'sdk';
 
 export interface Rig {
   /** Undefined for what is not installed. */
@@ -51,6 +59,7 @@ export async function startRig({ listItems }: { readonly listItems: number }): P
     byName.set('headgate', await freshGateway());
     byName.set('fastify', await script('constant', 'server'));
     byName.set('reply-from', await script('reply-from', 'server', String(upstream.port)));
+    byName.set('bare', await script('bare', 'server', String(upstream.port)));
     byName.set('sdk', await script('sdk', 'server'));
     const nginx = await freshNginx();
     if (nginx === undefined) skipped.push('nginx is not installed (apt-get install nginx-light)');

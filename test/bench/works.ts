@@ -147,6 +147,7 @@ export const LOAD_WORKS: readonly LoadWork[] = [
       call('headgate', 'headgate', 'text1k', '/mcp'),
       call('nginx proxy_pass', 'nginx', 'text1k'),
       call('reply-from', 'reply-from', 'text1k'),
+      call('node:http and undici', 'bare', 'text1k'),
       call('HAProxy', 'haproxy', 'text1k'),
     ],
   },
@@ -157,6 +158,7 @@ export const LOAD_WORKS: readonly LoadWork[] = [
     contenders: [
       call('headgate', 'headgate', 'text100k', '/mcp'),
       call('nginx proxy_pass', 'nginx', 'text100k'),
+      call('node:http and undici', 'bare', 'text100k'),
       call('HAProxy', 'haproxy', 'text100k'),
     ],
   },
