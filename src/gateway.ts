@@ -14,7 +14,7 @@ import { createCursorCodec, routeDigest } from './aggregate/cursor.ts';
 import { Discovery, gatewayMeta, type Standing } from './aggregate/discover.ts';
 import { Learner } from './aggregate/learn.ts';
 import { Lists, type RemainderPage } from './aggregate/list.ts';
-import { toldBy } from './aggregate/standing.ts';
+import { listsOf, toldBy } from './aggregate/standing.ts';
 import { createIdentify, partitionKey } from './auth/caller.ts';
 import { PrivateBounds, upstreamIdentity } from './auth/forward.ts';
 import { createMemoryStore } from './cache/memory.ts';
@@ -30,7 +30,7 @@ import { createPipeline, type RouteRuntime } from './pipeline.ts';
 import { CURRENT_VERSION } from './protocol/meta.ts';
 import { Repeats } from './protocol/repeats.ts';
 import { Routing } from './routing/resolve.ts';
-import { Watch, type WatchDeps } from './subscriptions/watch.ts';
+import { Subscriptions } from './subscriptions/subscriptions.ts';
 import { HELD_READS_BYTES, HeldBytes } from './upstream/held.ts';
 import type { Upstream } from './upstream/types.ts';
 import { createUpstream } from './upstream/upstream.ts';
@@ -86,7 +86,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     now,
     upstreamCount: () => upstreams.size,
     observer: metrics,
-    onHeld: (upstream) => watches.get(upstream)?.heldChanged(),
+    onHeld: (upstream) => subscriptions.watched(upstream)?.heldChanged(),
   });
   const remainders = createRemainders<RemainderPage>({ now });
   const { redis } = config.cache;
@@ -102,12 +102,13 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       observer: metrics,
     });
   const cache = createCache({ store, now, observer: metrics, ...(remote !== undefined && { remote }) });
-  const watches = watchAll(config, upstreams, {
-    cache,
-    log,
-    now,
+  const subscriptions = new Subscriptions({
+    ...{ cache, log, now, upstreams },
     heldUris: (upstream) => store.heldUris(upstream),
+    notified: (upstream, method) => metrics.upstreamNotified(upstream, method),
   });
+  for (const upstream of config.upstreams.values())
+    if (upstream.subscribe) subscriptions.watch(upstream, gatewayMeta());
   const deps = { cache, now, wallClock: Date.now, bounds: new PrivateBounds(), logOnce, maxEntryBytes };
   const routes = buildRoutes(config, upstreams, (route, members) => {
     const routing = new Routing(
@@ -116,7 +117,10 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     );
     const onStanding = (member: Member, standing: Standing, before: Standing): void => {
       const { name } = member.config;
-      if (standing.kind === 'seen') watches.get(name)?.announced(toldBy(standing.seen));
+      if (standing.kind === 'seen') {
+        subscriptions.watched(name)?.announced(toldBy(standing.seen));
+        if (before.kind === 'unseen') subscriptions.arrived(route.path, listsOf(standing.seen));
+      }
       if (standing.kind === before.kind) return;
       log.info({ route: route.path, upstream: name, standing: standing.kind }, 'upstream probed');
     };
@@ -151,9 +155,19 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       sizeBytes: store.sizeBytes,
       maxSizeBytes: config.cache.memory.sizeBytes,
     });
-    for (const upstream of upstreams.values()) gauges.connections(upstream.name, upstream.stats());
+    for (const upstream of upstreams.values()) {
+      gauges.connections(upstream.name, upstream.stats());
+      const heard = subscriptions.isHeard(upstream.name);
+      if (heard !== undefined) gauges.subscription(upstream.name, heard ? 'up' : 'down');
+    }
   });
-  const handle = createPipeline({ ...deps, routes, repeats: new Repeats(), version: io.version });
+  const handle = createPipeline({
+    ...deps,
+    routes,
+    subscriptions,
+    repeats: new Repeats(),
+    version: io.version,
+  });
   const edge = createEdge({
     ...{ config, handle, metrics, log, now },
     checks: () => (redis?.required === true ? [{ name: 'redis', holds: remote?.state === 'up' }] : []),
@@ -172,7 +186,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
 
   const closeUpstreams = async (): Promise<void> => {
     for (const route of routes.values()) route.discovery.stop();
-    for (const watch of watches.values()) watch.close();
+    subscriptions.close();
     await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
     await remote?.close();
   };
@@ -250,29 +264,4 @@ function buildRoutes(
       return [route.path, { config: route, members, identify: createIdentify(config, route, key), ...parts }];
     }),
   );
-}
-
-/** A watch on each upstream that may be listened to; it listens once the upstream has said what it tells. */
-function watchAll(
-  config: HeadgateConfig,
-  upstreams: ReadonlyMap<string, Upstream>,
-  {
-    cache,
-    log,
-    now,
-    heldUris,
-  }: Pick<WatchDeps, 'cache' | 'log' | 'now'> & { readonly heldUris: (upstream: string) => Iterable<string> },
-): ReadonlyMap<string, Watch> {
-  const watches = new Map<string, Watch>();
-  for (const upstream of upstreams.values()) {
-    const { name } = upstream;
-    const own = config.upstreams.get(name);
-    if (own?.subscribe !== true) continue;
-    const meta = gatewayMeta();
-    watches.set(
-      name,
-      new Watch({ cache, log, now, upstream, config: own, meta, heldUris: () => heldUris(name) }),
-    );
-  }
-  return watches;
 }

@@ -9,11 +9,11 @@ import { callThrough } from './aggregate/call.ts';
 import { type Discovery, gatewayParams, serverInfo } from './aggregate/discover.ts';
 import type { Learner } from './aggregate/learn.ts';
 import type { Lists } from './aggregate/list.ts';
+import { planListen, readListen } from './aggregate/listen.ts';
 import { readAround, readFrom } from './aggregate/read.ts';
 import {
   cacheHeaders,
   completeReply,
-  emptyListen,
   errorReply,
   failureRefusal,
   METHOD_HEADERS,
@@ -40,6 +40,7 @@ import type { Repeats } from './protocol/repeats.ts';
 import type { Signal } from './protocol/signal.ts';
 import type { Owned } from './routing/ownership.ts';
 import { notFound, type Plan, type Routing } from './routing/resolve.ts';
+import type { Subscriptions } from './subscriptions/subscriptions.ts';
 import type { Failure } from './upstream/types.ts';
 
 /** A route, put together. */
@@ -59,6 +60,7 @@ export interface PipelineDeps extends AskDeps {
   readonly repeats: Pick<Repeats, 'classify'>;
   readonly version: string;
   readonly now: () => number;
+  readonly subscriptions: Pick<Subscriptions, 'listen'>;
 }
 
 /** The request path over these routes. */
@@ -106,7 +108,7 @@ function answer(deps: PipelineDeps, inbound: Inbound, exchange: Exchange): Soon<
     case 'discover':
       return answerDiscover(route, request, asking(deps, route, request, context, exchange), exchange);
     case 'listen':
-      return emptyListen(request.id as string);
+      return answerListen(deps, route, request, asking(deps, route, request, context, exchange), exchange);
     default:
       return answerOwned(deps, route, request, context, exchange);
   }
@@ -239,6 +241,31 @@ async function answerDiscover(
 
 function oldest(cached: readonly Cached<Told>[]): number {
   return Math.max(0, ...cached.map((one) => (one.outcome.kind === 'hit' ? one.outcome.ageMs : 0)));
+}
+
+/** The acknowledgment of a listen is promised within 500 ms. */
+const ACKNOWLEDGED_WITHIN_MS = 450;
+
+async function answerListen(
+  deps: PipelineDeps,
+  route: RouteRuntime,
+  request: McpRequest,
+  caller: Asking,
+  exchange: Exchange,
+): Promise<Reply> {
+  const id = request.id as string;
+  const startedAt = deps.now();
+  const filter = readListen(caller.params);
+  if ('code' in filter) return refused(filter, id);
+  const parts = await planListen(route, filter, request, asListing(caller));
+  return deps.subscriptions.listen({
+    route: route.config.path,
+    id,
+    head: request.head,
+    parts,
+    withinMs: Math.max(0, startedAt + ACKNOWLEDGED_WITHIN_MS - deps.now()),
+    signal: exchange.signal,
+  });
 }
 
 /** Requests that have one owner. */

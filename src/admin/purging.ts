@@ -21,12 +21,12 @@ function ends(
 ): readonly Promise<boolean>[] {
   switch (request.kind) {
     case 'all':
-      return upstreams.map((upstream) => cache.invalidateUpstream(upstream));
+      return upstreams.map((upstream) => cache.invalidateUpstream(upstream, 'admin'));
     case 'upstream':
-      return [cache.invalidateUpstream(request.upstream)];
+      return [cache.invalidateUpstream(request.upstream, 'admin')];
     case 'resource':
-      return [cache.invalidateUri(request.upstream, request.uri)];
+      return [cache.invalidateUri(request.upstream, request.uri, 'admin')];
     case 'method':
-      return [cache.invalidateMethod(request.upstream, request.method)];
+      return [cache.invalidateMethod(request.upstream, request.method, 'admin')];
   }
 }

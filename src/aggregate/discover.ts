@@ -28,7 +28,10 @@ import {
   type Saying,
   type Standing,
   sayingOf,
+  TELLS_NOTHING,
+  type Tells,
   toCaller,
+  toldBy,
 } from './standing.ts';
 
 /** How long a discover waits for upstreams: longer, and a client's connect looks hung. */
@@ -99,6 +102,20 @@ export class Discovery {
   /** What everybody may know of an upstream: *never* what it showed to one caller alone. */
   standing(rank: number): Standing {
     return this.#standing[rank] ?? { kind: 'unseen', why: 'unknown' };
+  }
+
+  /**
+   * What an upstream tells this caller: what everybody may know, or what it says to this one. *Never* waits for more
+   * than {@link DISCOVER_WAIT_MS}.
+   */
+  async tells(member: Member, asking: Asking): Promise<Tells> {
+    if (!member.config.subscribe) return TELLS_NOTHING;
+    const shared = this.standing(member.rank);
+    const known =
+      shared.kind === 'seen' && shared.seen.assumed === true
+        ? toCaller((await withinWait(this.#askOne(member, asking), LATE)).said, shared)
+        : shared;
+    return known.kind === 'seen' ? toldBy(known.seen) : TELLS_NOTHING;
   }
 
   /** What is not announced is not asked for (R17). */
@@ -179,7 +196,10 @@ export class Discovery {
     });
     const parts = [
       `,"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)}`,
-      `,"capabilities":${mergeCapabilities(standings)}`,
+      `,"capabilities":${mergeCapabilities(
+        standings,
+        members.map(({ config }) => config.subscribe),
+      )}`,
       ...(instructions.length > 0 ? [`,"instructions":${JSON.stringify(instructions.join('\n\n'))}`] : []),
       `,"_meta":{${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify(serverInfo(version))}}}}`,
     ];

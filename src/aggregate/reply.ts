@@ -18,7 +18,7 @@ import {
 } from '../protocol/errors.ts';
 import type { Facts, Reply } from '../protocol/exchange.ts';
 import type { Member as JsonMember } from '../protocol/json.ts';
-import { META_INCOMPLETE, META_SERVER_INFO, META_SUBSCRIPTION_ID } from '../protocol/meta.ts';
+import { META_INCOMPLETE, META_SERVER_INFO } from '../protocol/meta.ts';
 import type { ListShape } from '../protocol/methods.ts';
 import type { Failure, FlowingTail } from '../upstream/types.ts';
 import type { Told } from './ask.ts';
@@ -336,14 +336,4 @@ function fresh(seen: Set<string>, key: string): boolean {
   if (seen.has(key)) return false;
   seen.add(key);
   return true;
-}
-
-/** A listen that honours nothing yet: acknowledged empty, kept open, ended gracefully. *Spec:* basic/patterns/subscriptions. */
-export function emptyListen(id: string): Reply {
-  const meta = `"_meta":{"${META_SUBSCRIPTION_ID}":${id}}`;
-  return {
-    kind: 'listen',
-    opening: `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{${meta},"notifications":{}}}`,
-    closing: `{"jsonrpc":"2.0","id":${id},"result":{"resultType":"complete",${meta}}}`,
-  };
 }

@@ -29,12 +29,19 @@ export interface Seen {
   readonly assumed?: true;
 }
 
-/** What an upstream says it tells of by `subscriptions/listen`. */
-export function toldBy({ capabilities, assumed }: Seen): {
+/** What is told by `subscriptions/listen`. */
+export interface Tells {
   readonly lists: ReadonlySet<ListName>;
+  /** `resources.subscribe`. */
   readonly resources: boolean;
-} {
-  if (assumed === true) return { lists: new Set(), resources: false };
+}
+
+/** Of an upstream that has not said so. */
+export const TELLS_NOTHING: Tells = { lists: new Set(), resources: false };
+
+/** What an upstream says it tells. */
+export function toldBy({ capabilities, assumed }: Seen): Tells {
+  if (assumed === true) return TELLS_NOTHING;
   const says = (kind: ListName, what: string): boolean => {
     const capability = capabilities.get(kind);
     return capability instanceof Map && capability.get(what) === 'true';
@@ -173,12 +180,18 @@ function readSeen(tail: Uint8Array): Seen | undefined {
   };
 }
 
-/** `subscribe` and `listChanged` are promises about streams that the gateway does not relay yet. */
-const UNSERVED: ReadonlySet<string> = new Set(['subscribe', 'listChanged']);
+/** The lists that an upstream has, by its capabilities. */
+export function listsOf({ capabilities }: Seen): readonly ListName[] {
+  return (Object.keys(LIST_FLAGS) as ListName[]).filter((list) => capabilities.has(list));
+}
 
-function served(capability: Capability): Capability {
-  if (typeof capability === 'string') return capability;
-  return new Map([...capability].filter(([key]) => !UNSERVED.has(key)));
+/** Promises about streams: kept where one upstream keeps them. */
+const TOLD: ReadonlySet<string> = new Set(['subscribe', 'listChanged']);
+
+/** What clients are promised of a capability. @param listened whether the upstream may be listened to. */
+function served(capability: Capability, listened: boolean): Capability {
+  if (typeof capability === 'string' || listened) return capability;
+  return new Map([...capability].filter(([key]) => !TOLD.has(key)));
 }
 
 function partsOf(tail: Uint8Array, at: number): ReadonlyMap<string, string> | undefined {
@@ -189,15 +202,18 @@ function partsOf(tail: Uint8Array, at: number): ReadonlyMap<string, string> | un
 /** Capabilities whose methods reach an upstream from a route of several. */
 const SERVABLE: ReadonlySet<string> = new Set(['resources', 'tools', 'prompts', 'completions', 'logging']);
 
-/** JSON text of the union; of what two say differently, the earlier one's. */
-export function mergeCapabilities(standings: readonly Standing[]): string {
+/**
+ * JSON text of the union; of what two say differently, the earlier one's.
+ * @param listened by rank: whether the upstream may be listened to.
+ */
+export function mergeCapabilities(standings: readonly Standing[], listened: readonly boolean[]): string {
   const merged = new Map<string, Capability>();
-  for (const standing of standings) {
+  for (const [rank, standing] of standings.entries()) {
     if (standing.kind === 'legacy') continue;
     for (const [key, value] of standing.kind === 'seen' ? standing.seen.capabilities : ASSUMED) {
       // Methods of other capabilities have an owner only where there is one upstream (design, section 4).
       if (standings.length > 1 && !SERVABLE.has(key)) continue;
-      merged.set(key, united(merged.get(key), served(value)));
+      merged.set(key, united(merged.get(key), served(value, listened[rank] === true)));
     }
   }
   return objectText(merged, (value) => (typeof value === 'string' ? value : objectText(value, String)));
@@ -206,7 +222,9 @@ export function mergeCapabilities(standings: readonly Standing[]): string {
 function united(earlier: Capability | undefined, later: Capability): Capability {
   if (earlier === undefined) return later;
   if (typeof earlier === 'string' || typeof later === 'string') return earlier;
-  return new Map([...earlier, ...[...later].filter(([key]) => !earlier.has(key))]);
+  const adds = ([key, value]: readonly [string, string]): boolean =>
+    !earlier.has(key) || (TOLD.has(key) && value === 'true');
+  return new Map([...earlier, ...[...later].filter(adds)]);
 }
 
 function objectText<T>(members: ReadonlyMap<string, T>, text: (value: T) => string): string {

@@ -24,6 +24,16 @@ export function varyingHeaders({ forwardHeaders }: UpstreamConfig, head: Head): 
  * case. *Never* one that `Connection` names (R9).
  */
 export function forwardedHeaders(upstream: UpstreamConfig, head: Head): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = callerHeaders(upstream, head);
+  for (const name of TRACE_HEADERS) {
+    const value = passedOn(head, name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
+}
+
+/** Of {@link forwardedHeaders} those by which the upstream tells callers apart: all but a request's own trace. */
+export function callerHeaders(upstream: UpstreamConfig, head: Head): Record<string, string> {
   const headers: Record<string, string> = { ...ownCredential(upstream) };
   for (const [name, value] of varyingHeaders(upstream, head)) {
     if (value !== undefined && headers[name] === undefined) headers[name] = value;
@@ -31,10 +41,6 @@ export function forwardedHeaders(upstream: UpstreamConfig, head: Head): Readonly
   if (upstream.auth.type === 'forward') {
     const authorization = passedOn(head, 'authorization');
     if (authorization !== undefined) headers.authorization = authorization;
-  }
-  for (const name of TRACE_HEADERS) {
-    const value = passedOn(head, name);
-    if (value !== undefined) headers[name] = value;
   }
   return headers;
 }

@@ -13,12 +13,14 @@ import { createKeeper, type Kept, type LastAnswer, UNWATCHED_MS } from './keep.t
 import { privateKey, publicKey } from './key.ts';
 import { EVERYTHING, type RemoteFound, type RemoteStore } from './remote-types.ts';
 import { droppedField, endedBy, keyField, lookupOf, methodField, readField, slotOf } from './shared.ts';
+import { Trailing } from './trailing.ts';
 import type {
   Cached,
   CacheObserver,
   CacheOutcome,
   CacheRequest,
   Entry,
+  Invalidator,
   Load,
   Loaded,
   Lookup,
@@ -51,15 +53,16 @@ export interface Cache {
   fresh(request: Lookup): Cached<never> | undefined;
   /**
    * Drops everything of an upstream. Like all of these: here at once, and for all replicas when the promise is
-   * fulfilled. *Never* rejects. @returns whether there are others, and they have been told.
+   * fulfilled. *Never* rejects. @param by default: a notification.
+   * @returns whether there are others, and they have been told.
    */
-  invalidateUpstream(upstream: string): Promise<boolean>;
+  invalidateUpstream(upstream: string, by?: Invalidator): Promise<boolean>;
   /** Drops an upstream's answers to one method. */
-  invalidateMethod(upstream: string, method: string): Promise<boolean>;
+  invalidateMethod(upstream: string, method: string, by?: Invalidator): Promise<boolean>;
   /** Drops one key for every caller. */
-  invalidateKey(upstream: string, baseKey: string): Promise<boolean>;
+  invalidateKey(upstream: string, baseKey: string, by?: Invalidator): Promise<boolean>;
   /** Drops what an update of that resource ends, for every caller: see `uris.ts`. */
-  invalidateUri(upstream: string, uri: string): Promise<boolean>;
+  invalidateUri(upstream: string, uri: string, by?: Invalidator): Promise<boolean>;
   /**
    * What is kept of an upstream's answers, to these methods or all, may be out of date: it is read again at its next
    * use, and only stands in when the upstream fails. Of the other replicas each knows for itself.
@@ -85,6 +88,7 @@ export function createCache(options: CacheOptions): Cache {
   const { store, now, observer, schedule = scheduleTimeout, remote } = options;
   const generations = createGenerations();
   const keeper = createKeeper({ store, generations, observer });
+  const bumps = new Trailing<boolean>();
   const inflight = createInflight({ nextOrder: generations.next, schedule });
 
   /** A stored entry that no invalidation concerns. */
@@ -301,10 +305,17 @@ export function createCache(options: CacheOptions): Cache {
     return passed(await load(request.signal), request, why, now());
   }
 
-  /** Ends what these fields cover: here at once, then for all replicas. */
-  async function end(upstream: string, fields: readonly string[]): Promise<boolean> {
+  /** Ends what these fields cover: here at once, then for all replicas. In a storm of the same not each is told. */
+  function end(
+    upstream: string,
+    fields: readonly string[],
+    scope: Scoped,
+    by: Invalidator = 'notification',
+  ): Promise<boolean> {
     endHere(upstream, fields);
-    return (await remote?.bump(upstream, fields, 'told')) ?? false;
+    observer.cacheInvalidated(upstream, by, scope);
+    if (remote === undefined) return Promise.resolve(false);
+    return bumps.run(JSON.stringify([upstream, fields]), () => remote.bump(upstream, fields, 'told'));
   }
 
   function endHere(upstream: string, fields: readonly string[]): void {
@@ -337,7 +348,10 @@ export function createCache(options: CacheOptions): Cache {
     for (const uri of uris) store.deleteUri(upstream, uri);
   }
 
-  remote?.onChange(({ upstream, fields }) => endHere(upstream, fields));
+  remote?.onChange(({ upstream, fields }) => {
+    endHere(upstream, fields);
+    for (const scope of scopesOf(fields)) observer.cacheInvalidated(upstream, 'replica', scope);
+  });
 
   function reported(request: Lookup, hit: Cached<never>): Cached<never> {
     observer.cacheRequest(request.upstream, request.method, 'hit', 'memory');
@@ -355,10 +369,10 @@ export function createCache(options: CacheOptions): Cache {
       const found = lookup(request);
       return typeof found === 'string' ? undefined : reported(request, found);
     },
-    invalidateUpstream: (upstream) => end(upstream, [EVERYTHING]),
-    invalidateMethod: (upstream, method) => end(upstream, [methodField(method)]),
-    invalidateKey: (upstream, baseKey) => end(upstream, [keyField(baseKey)]),
-    invalidateUri: (upstream, uri) => end(upstream, updatedFields(uri) ?? [methodField(READ)]),
+    invalidateUpstream: (upstream, by) => end(upstream, [EVERYTHING], 'upstream', by),
+    invalidateMethod: (upstream, method, by) => end(upstream, [methodField(method)], 'method', by),
+    invalidateKey: (upstream, baseKey, by) => end(upstream, [keyField(baseKey)], 'key', by),
+    invalidateUri: (upstream, uri, by) => end(upstream, updatedFields(uri) ?? [methodField(READ)], 'uri', by),
     doubt(upstream, methods) {
       if (methods === undefined) generations.doubt(upstream, undefined);
       else for (const method of methods) generations.doubt(upstream, method);
@@ -381,6 +395,22 @@ export function createCache(options: CacheOptions): Cache {
     },
   };
 }
+
+function scopesOf(fields: readonly string[]): ReadonlySet<Scoped> {
+  return new Set(fields.flatMap((field) => SCOPES[readField(field).kind] ?? []));
+}
+
+/** How much of an upstream is over. */
+type Scoped = 'uri' | 'method' | 'key' | 'upstream';
+
+const SCOPES: Readonly<Record<ReturnType<typeof readField>['kind'], Scoped | undefined>> = {
+  everything: 'upstream',
+  method: 'method',
+  key: 'key',
+  turned: 'key',
+  uri: 'uri',
+  nothing: undefined,
+};
 
 function isDoubted(entry: Entry | undefined, floor: number): boolean {
   return entry?.doubted === true || (entry !== undefined && entry.loadOrder <= floor);

@@ -148,4 +148,12 @@ export interface CacheObserver {
   collapsed(upstream: string): void;
   cacheStore(tier: 'memory', result: 'ok' | 'too_large' | 'superseded' | 'error'): void;
   cacheEviction(tier: 'memory', reason: 'size' | 'expired' | 'invalidated'): void;
+  cacheInvalidated(
+    upstream: string,
+    source: Invalidator | 'replica',
+    scope: 'uri' | 'method' | 'key' | 'upstream',
+  ): void;
 }
+
+/** Who says here that something is over. */
+export type Invalidator = 'notification' | 'admin';

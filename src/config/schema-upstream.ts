@@ -151,7 +151,7 @@ export const upstreamSchema = mapping(
     }),
     subscribe: flag().default(true).meta({
       description:
-        'Hold a `subscriptions/listen` stream where the upstream offers one, so that changes drop what is cached. Not yet used.',
+        'Listen to the upstream where it offers `subscriptions/listen`: its changes drop what is cached, and clients can listen through the gateway.',
     }),
     cache: mapping(
       {

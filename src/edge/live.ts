@@ -216,6 +216,11 @@ export class Live implements Exchange, BodyOwner, Listed {
     });
   }
 
+  /** From now on, each time the client has taken what was written. */
+  onDrain(then: () => void): void {
+    this.response.on('drain', then);
+  }
+
   /** Writes all of a short answer whose length was told. `latin1`: a string of bytes. */
   endShort(text: string, encoding: 'utf8' | 'latin1'): void {
     const { response } = this;

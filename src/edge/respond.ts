@@ -126,6 +126,7 @@ function watch(live: Live, writing: Promise<void>): void {
 /** A reply that nobody will read. */
 function letGo(reply: Reply): void {
   if (reply.kind === 'relay') abandon(reply.body[Symbol.asyncIterator]());
+  if (reply.kind === 'listen') reply.feed.stop();
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

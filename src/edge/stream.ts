@@ -48,23 +48,29 @@ export function abandon(iterator: AsyncIterator<Uint8Array>): void {
   Promise.resolve(iterator.return?.()).catch(() => {});
 }
 
-/** Opens a listen, keeps it alive, and ends it gracefully when the gateway closes. */
-export function listen(live: Live, { opening, closing }: Extract<Reply, { kind: 'listen' }>): void {
+/** Opens a listen, writes what it tells, keeps it alive, and ends it gracefully when the gateway closes. */
+export function listen(live: Live, { opening, closing, feed }: Extract<Reply, { kind: 'listen' }>): void {
   const { sweeper, shedding, phase } = live.context;
   if (!live.streaming) live.beginStream(200, {}, 'listen');
   live.write(eventOf(opening));
   const heart = new Heart(live);
-  live.endListen = () => {
+  const over = (): void => {
     sweeper.delete(heart);
+    feed.stop();
+  };
+  live.endListen = () => {
+    over();
     live.end(eventOf(closing));
   };
   const listened = shedding.listening();
   live.onOver = () => {
-    sweeper.delete(heart);
+    over();
     listened();
   };
-  if (phase === 'closing') live.endListen();
-  else sweeper.add(heart);
+  if (phase === 'closing') return live.endListen();
+  sweeper.add(heart);
+  live.onDrain(() => feed.drained());
+  feed.start({ write: (message) => live.write(eventOf(message)) });
 }
 
 class Heart implements Swept {

@@ -12,6 +12,7 @@ import {
   type RejectReason,
   UNSUPPORTED_VERSION,
 } from '../protocol/errors.ts';
+import { LIST_CHANGED, UPDATED } from '../protocol/notice.ts';
 
 export const HTTP_METHODS = ['POST', 'GET', 'DELETE', 'OPTIONS', 'HEAD', 'PUT', 'PATCH'];
 
@@ -56,8 +57,10 @@ export const STREAM_KINDS = ['response', 'listen'] as const;
 export type StreamKind = (typeof STREAM_KINDS)[number];
 
 /** Where an entry lives. */
-export const CACHE_TIERS = ['memory'] as const;
+export const CACHE_TIERS = ['memory', 'redis'] as const;
 export type CacheTier = (typeof CACHE_TIERS)[number];
+/** The tier of which everything is known here. */
+export const OWN_TIER = ['memory'] as const;
 
 /** What the cache did for a request: answered it, or not. */
 export const ANSWERED = ['hit', 'stale'] as const;
@@ -98,6 +101,15 @@ export type RetryReason = (typeof RETRY_REASONS)[number];
 /** Why an item of a list was left out. */
 export const DROP_REASONS = ['invalid', 'duplicate', 'unclaimed', 'too_large'] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
+
+/** Who said that something is over, and how much of it. */
+export const INVALIDATION_SOURCES = ['notification', 'replica', 'admin'] as const;
+export type InvalidationSource = (typeof INVALIDATION_SOURCES)[number];
+export const INVALIDATION_SCOPES = ['uri', 'method', 'key', 'upstream'] as const;
+export type InvalidationScope = (typeof INVALIDATION_SCOPES)[number];
+
+/** What upstreams notify of; tasks count as `other`. */
+export const NOTIFICATIONS: readonly string[] = [...Object.values(LIST_CHANGED), UPDATED];
 
 export const CONNECTION_STATES = ['connected', 'free', 'pending', 'queued', 'running'] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];

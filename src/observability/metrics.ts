@@ -31,7 +31,13 @@ import {
   type EvictionReason,
   HTTP_METHODS,
   HTTP_STATUSES,
+  INVALIDATION_SCOPES,
+  INVALIDATION_SOURCES,
+  type InvalidationScope,
+  type InvalidationSource,
+  NOTIFICATIONS,
   OPERATION_BOUNDS,
+  OWN_TIER,
   PROCESSING_BOUNDS,
   REDIS_ERRORS,
   REDIS_OPERATIONS,
@@ -55,6 +61,7 @@ import { HistogramFamily, LabelSet, NumberFamily } from './series.ts';
 export interface ScrapeGauges {
   cache(tier: CacheTier, size: { entryCount: number; sizeBytes: number; maxSizeBytes: number }): void;
   /** The sums over all pools of an upstream. */
+  subscription(upstream: string, state: 'up' | 'down'): void;
   connections(upstream: string, counts: Readonly<Record<ConnectionState, number>>): void;
 }
 
@@ -88,6 +95,8 @@ export interface Metrics {
   cacheStore(tier: CacheTier, result: StoreResult): void;
   cacheEviction(tier: CacheTier, reason: EvictionReason): void;
   cacheOperation(tier: CacheTier, operation: CacheOperation, seconds: number): void;
+  /** Something that may be kept is over. */
+  cacheInvalidated(upstream: string, source: InvalidationSource, scope: InvalidationScope): void;
 
   redisUp(state: 'up' | 'down'): void;
   redisCircuit(state: 'open' | 'closed'): void;
@@ -103,6 +112,7 @@ export interface Metrics {
   retry(upstream: string, reason: RetryReason): void;
   upstreamUp(upstream: string, state: 'up' | 'down'): void;
   circuitOpen(upstream: string, state: 'open' | 'closed'): void;
+  upstreamNotified(upstream: string, notification: string): void;
   /** An item of an upstream's list was left out. */
   itemDropped(upstream: string, reason: DropReason): void;
 
@@ -195,7 +205,8 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     new LabelSet('status', [...ANSWERED, ...UNANSWERED]),
     new LabelSet('tier', [...CACHE_TIERS, 'none']),
   )
-    .start(upstreams, cacheable, ANSWERED, CACHE_TIERS)
+    .start(upstreams, cacheable, ANSWERED, OWN_TIER)
+    .start(upstreams, cacheable, ['hit'], ['redis'])
     .start(upstreams, cacheable, UNANSWERED, ['none']);
   const bypasses = counter(
     'headgate_cache_bypasses_total',
@@ -213,19 +224,17 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     'Attempts to store an answer.',
     label.tier,
     new LabelSet('result', STORE_RESULTS),
-  ).start(CACHE_TIERS, STORE_RESULTS);
+  ).start(OWN_TIER, STORE_RESULTS);
   const evictions = counter(
     'headgate_cache_evictions_total',
     'Entries that left the cache.',
     label.tier,
     new LabelSet('reason', EVICTION_REASONS),
-  ).start(CACHE_TIERS, EVICTION_REASONS);
-  const cacheEntries = gauge('headgate_cache_entries', 'Entries in the cache.', label.tier).start(
-    CACHE_TIERS,
-  );
-  const cacheSize = gauge('headgate_cache_size_bytes', 'Bytes in the cache.', label.tier).start(CACHE_TIERS);
+  ).start(OWN_TIER, EVICTION_REASONS);
+  const cacheEntries = gauge('headgate_cache_entries', 'Entries in the cache.', label.tier).start(OWN_TIER);
+  const cacheSize = gauge('headgate_cache_size_bytes', 'Bytes in the cache.', label.tier).start(OWN_TIER);
   const cacheMaxSize = gauge('headgate_cache_max_size_bytes', 'Bytes the cache may hold.', label.tier).start(
-    CACHE_TIERS,
+    OWN_TIER,
   );
   const cacheOperations = histogram(
     'headgate_cache_operation_duration_seconds',
@@ -234,6 +243,14 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     label.tier,
     new LabelSet('operation', CACHE_OPERATIONS),
   );
+
+  const invalidations = counter(
+    'headgate_cache_invalidations_total',
+    'Times that something was said to be over, by who said so and how much it is.',
+    label.upstream,
+    new LabelSet('source', INVALIDATION_SOURCES),
+    new LabelSet('scope', INVALIDATION_SCOPES),
+  ).start(upstreams, INVALIDATION_SOURCES, INVALIDATION_SCOPES);
 
   const redisUp = gauge('headgate_redis_up', '1 while there is a connection to Redis.');
   const redisCircuit = gauge('headgate_redis_circuit_open', '1 while Redis is left alone after failures.');
@@ -280,6 +297,17 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     label.upstream,
     new LabelSet('state', CONNECTION_STATES),
   ).start(upstreams, CONNECTION_STATES);
+  const heard = gauge(
+    'headgate_upstream_subscription_up',
+    '1 while changes of the upstream are heard; without a series where the configuration says not to listen.',
+    label.upstream,
+  );
+  const notifications = counter(
+    'headgate_upstream_notifications_total',
+    'Notifications heard of an upstream.',
+    label.upstream,
+    new LabelSet('notification', NOTIFICATIONS),
+  ).start(upstreams, NOTIFICATIONS);
   const dropped = counter(
     'headgate_list_items_dropped_total',
     "Items left out of an upstream's lists.",
@@ -303,6 +331,7 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
       cacheSize.set(sizeBytes, tier);
       cacheMaxSize.set(maxSizeBytes, tier);
     },
+    subscription: (upstream, state) => heard.set(state === 'up' ? 1 : 0, upstream),
     connections: (upstream, counts) => {
       for (const state of CONNECTION_STATES) connections.set(counts[state], upstream, state);
     },
@@ -333,6 +362,7 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     cacheStore: (tier, result) => stores.add(1, tier, result),
     cacheEviction: (tier, reason) => evictions.add(1, tier, reason),
     cacheOperation: (tier, operation, seconds) => cacheOperations.observe(seconds, tier, operation),
+    cacheInvalidated: (upstream, source, scope) => invalidations.add(1, upstream, source, scope),
     redisUp: (state) => redisUp.set(state === 'up' ? 1 : 0),
     redisCircuit: (state) => redisCircuit.set(state === 'open' ? 1 : 0),
     redisError: (operation, reason) => redisErrors.add(1, operation, reason),
@@ -345,6 +375,7 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     retry: (upstream, reason) => retries.add(1, upstream, reason),
     upstreamUp: (upstream, state) => up.set(state === 'up' ? 1 : 0, upstream),
     circuitOpen: (upstream, state) => circuit.set(state === 'open' ? 1 : 0, upstream),
+    upstreamNotified: (upstream, notification) => notifications.add(1, upstream, notification),
     itemDropped: (upstream, reason) => dropped.add(1, upstream, reason),
     ready: (state) => readiness.set(state === 'ready' ? 1 : 0),
     onScrape: (report) => {

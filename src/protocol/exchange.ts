@@ -72,8 +72,27 @@ export type Reply =
       readonly lengthBytes?: number;
       readonly headers: Readonly<Record<string, string>>;
     }
-  /** `subscriptions/listen`: `opening` at once, comments while idle, `closing` when the gateway ends it. JSON texts. */
-  | { readonly kind: 'listen'; readonly opening: string; readonly closing: string };
+  /**
+   * `subscriptions/listen`: `opening` at once, what `feed` tells, comments while idle, `closing` when the gateway ends
+   * it. JSON texts.
+   */
+  | { readonly kind: 'listen'; readonly opening: string; readonly closing: string; readonly feed: Feed };
+
+/** What a listen tells. */
+export interface Feed {
+  /** Begins, behind the opening. Called at most once, and never behind {@link stop}. */
+  start(outlet: Outlet): void;
+  /** The client has caught up. */
+  drained(): void;
+  /** The listen is over, or was never begun. Idempotent. */
+  stop(): void;
+}
+
+/** Where a listen is written. */
+export interface Outlet {
+  /** Writes one message, a JSON text. @returns false when no more should come until {@link Feed.drained}. */
+  write(message: string): boolean;
+}
 
 /** What may be there at once: the promises on its way would cost a cache hit more than its look-up does. */
 export type Soon<T> = T | Promise<T>;

@@ -132,16 +132,18 @@ export class Coverage {
   /** The same, or a URI above it: one that it continues at a `/`, `?` or `#`. *Spec:* server/resources. */
   covers(subject: Subject): boolean {
     if (this.has(subject)) return true;
-    return subject.kind === 'uri' && this.#above(subject.uri);
+    return subject.kind === 'uri' && this.above(subject.uri) !== undefined;
   }
 
-  #above(uri: string): boolean {
+  /** The highest URI asked for that a URI lies below. */
+  above(uri: string): string | undefined {
     for (let i = 1; i < uri.length; i++) {
       const char = uri[i];
       if (char !== '/' && char !== '?' && char !== '#') continue;
-      if (this.#starts(uri, i) || (char === '/' && this.#starts(uri, i + 1))) return true;
+      if (this.#starts(uri, i)) return uri.slice(0, i);
+      if (char === '/' && this.#starts(uri, i + 1)) return uri.slice(0, i + 1);
     }
-    return false;
+    return undefined;
   }
 
   #starts(uri: string, length: number): boolean {
@@ -165,6 +167,11 @@ function kept(filter: ListenFilter, keep: (subject: Subject) => boolean): Listen
     filter.resourceSubscriptions.filter((uri) => keep({ kind: 'uri', uri })),
     (filter.taskIds ?? []).filter((taskId) => keep({ kind: 'task', taskId })),
   );
+}
+
+/** What either asks for; what both name is named once. */
+export function joined(one: ListenFilter, other: ListenFilter): ListenFilter {
+  return together([one, without(other, new Coverage(one))]);
 }
 
 /** What any of them asks for. They name no URI twice. */

@@ -11,15 +11,18 @@ import { META_SUBSCRIPTION_ID } from './meta.ts';
 export const LISTEN_METHOD = 'subscriptions/listen';
 export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const CANCELLED = 'notifications/cancelled';
-const UPDATED = 'notifications/resources/updated';
+export const UPDATED = 'notifications/resources/updated';
 /** Of the Tasks extension. */
 const TASK = 'notifications/tasks';
 
-const LIST_CHANGED: ReadonlyMap<string, ListName> = new Map([
-  ['notifications/tools/list_changed', 'tools'],
-  ['notifications/prompts/list_changed', 'prompts'],
-  ['notifications/resources/list_changed', 'resources'],
-]);
+export const LIST_CHANGED: Readonly<Record<ListName, string>> = {
+  tools: 'notifications/tools/list_changed',
+  prompts: 'notifications/prompts/list_changed',
+  resources: 'notifications/resources/list_changed',
+};
+const CHANGED_LIST = new Map(
+  Object.entries(LIST_CHANGED).map(([list, method]) => [method, list as ListName]),
+);
 
 /** A notification. */
 export interface Notification {
@@ -71,7 +74,7 @@ function anyTwice(members: readonly Member[]): boolean {
 
 /** What a notification is about; undefined for one that belongs on no listen, or does not say. */
 export function subjectOf(notification: Notification): Subject | undefined {
-  const list = LIST_CHANGED.get(notification.method);
+  const list = CHANGED_LIST.get(notification.method);
   if (list !== undefined) return { kind: 'list', list };
   if (notification.method === UPDATED) {
     const uri = stringIn(notification, 'uri');

@@ -4,6 +4,7 @@
 import type { RouteConfig, UpstreamConfig } from '../config/types.ts';
 import { type McpRequest, paramHeader, unknownMethod } from '../protocol/classify.ts';
 import { HEADER_MISMATCH, INVALID_PARAMS, type Refusal, refusal } from '../protocol/errors.ts';
+import type { Head } from '../protocol/headers.ts';
 import { isRoundTrip, nestedStringParam } from '../protocol/params.ts';
 import { type Owned, Ownership } from './ownership.ts';
 import { namePattern, type Pattern, uriPattern } from './pattern.ts';
@@ -80,6 +81,19 @@ export class Routing {
     return this.#upstreams.length === 1 ? ONLY : { kind: 'refuse', refusal: unknownMethod(request.method) };
   }
 
+  /** Where a resource is listened for: where it would be read. Undefined: nobody is known to have it. */
+  listenedAt(uri: string, head: Head, context: string, stage: Stage): number | 'learn' | undefined {
+    const asked = { method: 'resources/read', head };
+    return rankOf(this.#byRule(asked, uri) ?? this.#resolveOwner(uri, context, stage));
+  }
+
+  /** Where a task is listened for: where `tasks/get` goes. */
+  taskListenedAt(taskId: string, head: Head): number | undefined {
+    const ruled = this.#byRule({ method: 'tasks/get', head }, taskId);
+    if (ruled === undefined) return this.#upstreams.length === 1 ? 0 : undefined;
+    return ruled.kind === 'single' ? ruled.rank : undefined;
+  }
+
   /**
    * The rank whose item this is, as far as it is known here; undefined: nobody else is known to have it.
    *
@@ -111,9 +125,7 @@ export class Routing {
   }
 
   #resolveUri(request: McpRequest, uri: string, context: string, stage: Stage): Plan {
-    if (this.#isAlone('resources')) return ONLY;
-    const owner = this.#byClaim('resources', uri) ?? this.ownership.owner('resources', uri, context);
-    const plan = this.#owned(owner, ['resources', 'templates'], stage);
+    const plan = this.#resolveOwner(uri, context, stage);
     if (plan !== undefined) return plan;
     const askable = this.withoutClaims('resources').filter(
       (at) => !takesAlong(this.#upstreams[at] as UpstreamConfig, request),
@@ -121,6 +133,12 @@ export class Routing {
     const roundTrip = request.params !== undefined && isRoundTrip(request.params);
     if (askable.length > 0 && !roundTrip) return { kind: 'ask', ranks: askable };
     return { kind: 'refuse', refusal: notFound(uri) };
+  }
+
+  #resolveOwner(uri: string, context: string, stage: Stage): Plan | undefined {
+    if (this.#isAlone('resources')) return ONLY;
+    const owner = this.#byClaim('resources', uri) ?? this.ownership.owner('resources', uri, context);
+    return this.#owned(owner, ['resources', 'templates'], stage);
   }
 
   #resolveName(kind: 'tools' | 'prompts', name: string, context: string, stage: Stage): Plan {
@@ -165,7 +183,7 @@ export class Routing {
     return stage === 'first' && open.length > 0 ? { kind: 'learn', owned: learns } : undefined;
   }
 
-  #byRule(request: McpRequest, name: string | undefined): Plan | undefined {
+  #byRule(request: Pick<McpRequest, 'method' | 'head'>, name: string | undefined): Plan | undefined {
     for (const rule of this.#rules) {
       if (rule.method !== undefined && rule.method !== request.method) continue;
       if (rule.name !== undefined && (name === undefined || !rule.name.matches(name))) continue;
@@ -195,6 +213,11 @@ export class Routing {
     );
     return rank < 0 ? undefined : rank;
   }
+}
+
+function rankOf(plan: Plan | undefined): number | 'learn' | undefined {
+  if (plan?.kind === 'learn') return 'learn';
+  return plan?.kind === 'single' ? plan.rank : undefined;
 }
 
 type Reference =
@@ -243,7 +266,7 @@ function admitsId(pattern: Pattern, id: string, kind: Owned): boolean {
 
 function headersFit(
   rule: Rule,
-  request: McpRequest,
+  request: Pick<McpRequest, 'head'>,
 ): { readonly kind: 'fits' | 'differs' } | { readonly kind: 'malformed'; readonly name: string } {
   for (const [name, pattern] of rule.headers) {
     const value = paramHeader(request.head, name);

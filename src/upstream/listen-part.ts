@@ -69,6 +69,15 @@ export class ListenPart {
     return this.#current?.honoured.filter ?? NOTHING;
   }
 
+  /** What of a filter is wanted here, and neither listened to nor refused. */
+  undecided(filter: ListenFilter): ListenFilter {
+    const open = within(without(filter, this.#current?.honoured ?? UNTOLD), new Coverage(this.#wanted()));
+    const { asked = UNTOLD, honoured = UNTOLD } = this.#current ?? {};
+    const unasked = lacking(open, asked, honoured);
+    const { refused } = this.#pause;
+    return refused === undefined ? unasked : lacking(unasked, refused, UNTOLD);
+  }
+
   close(): void {
     this.#closed = true;
     for (const held of [this.#current, this.#next]) if (held !== undefined) this.#drop(held);

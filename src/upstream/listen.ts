@@ -7,6 +7,8 @@
 import {
   Coverage,
   filterOf,
+  isNothing,
+  joined,
   LIST_FLAGS,
   type ListenFilter,
   type ListName,
@@ -14,6 +16,7 @@ import {
   type Subject,
   together,
   within,
+  without,
 } from '../protocol/listen-filter.ts';
 import type { Notification } from '../protocol/notice.ts';
 import type { ListenDeps, PartHooks } from './listen-held.ts';
@@ -54,6 +57,8 @@ class Streams implements Listening {
   #filter: ListenFilter;
   /** The filter, as far as it is listened for. */
   #wanted = new Coverage(NOTHING);
+  /** What is wanted since the parts were last settled and was not just before. */
+  #added: ListenFilter = NOTHING;
   /** True when the filter has changed and the parts do not know. */
   #changed = true;
   #gathering: NodeJS.Timeout | undefined;
@@ -84,6 +89,15 @@ class Streams implements Listening {
     );
   }
 
+  fate(part: ListenFilter): { readonly honoured: ListenFilter; readonly undecided: ListenFilter } {
+    const honoured = within(part, new Coverage(this.#honoured()));
+    const open = within(without(part, new Coverage(honoured)), this.#wanted);
+    return {
+      honoured,
+      undecided: together([...this.#parts].map((one) => one.undecided(open))),
+    };
+  }
+
   update(filter: ListenFilter): void {
     if (this.#closed) return;
     this.#filter = filter;
@@ -102,7 +116,16 @@ class Streams implements Listening {
   #settle(): void {
     this.#gathering = undefined;
     this.#distribute();
+    this.#tellRegained();
     for (const part of [...this.#parts]) part.settle();
+  }
+
+  /** What was left out for a moment and is covered still: what came of it meanwhile was not told. */
+  #tellRegained(): void {
+    const honoured = this.#honoured();
+    const gained = within(this.#added, new Coverage(honoured));
+    this.#added = NOTHING;
+    if (!isNothing(gained)) this.#tell({ kind: 'acknowledged', honoured, gained, first: false });
   }
 
   #distribute(): void {
@@ -124,7 +147,10 @@ class Streams implements Listening {
       this.#home.lists = lists;
       this.#home.taskIds = tasks;
     }
-    this.#wanted = new Coverage(filterOf((list) => lists.includes(list), [...this.#places.keys()], tasks));
+    const before = this.#wanted;
+    const wanted = filterOf((list) => lists.includes(list), [...this.#places.keys()], tasks);
+    this.#wanted = new Coverage(wanted);
+    this.#added = joined(within(this.#added, this.#wanted), without(wanted, before));
   }
 
   #place(uri: string): void {
@@ -189,13 +215,14 @@ class Streams implements Listening {
   }
 }
 
-function eventOf(subject: Subject, { method, message, params }: Notification): ListenEvent {
+function eventOf(subject: Subject, { method, message, params: span }: Notification): ListenEvent {
+  const params = message.subarray(span?.start, span?.end);
   switch (subject.kind) {
     case 'list':
       return { kind: 'list-changed', list: subject.list };
     case 'uri':
-      return { kind: 'updated', uri: subject.uri, params: message.subarray(params?.start, params?.end) };
+      return { kind: 'updated', uri: subject.uri, params };
     case 'task':
-      return { kind: 'other', method, message };
+      return { kind: 'task', taskId: subject.taskId, method, params };
   }
 }

@@ -152,8 +152,9 @@ export interface ListenRequest {
 
 export type ListenEvent =
   /**
-   * A stream is open. `honoured`: all that is listened to now, on all streams; `gained`: what was not before, and may
-   * have changed until now; `first`: nothing of this listening was acknowledged before.
+   * A stream is open, or covers what is asked for again. `honoured`: all that is listened to now, on all streams;
+   * `gained`: what was not before, and may have changed until now; `first`: nothing of this listening was
+   * acknowledged before.
    */
   | {
       readonly kind: 'acknowledged';
@@ -164,8 +165,13 @@ export type ListenEvent =
   | { readonly kind: 'list-changed'; readonly list: ListName }
   /** `params`: verbatim, the upstream's own `_meta` with its subscription id included. */
   | { readonly kind: 'updated'; readonly uri: string; readonly params: Uint8Array }
-  /** Of a task that was asked for. `message`: the whole notification, verbatim. */
-  | { readonly kind: 'other'; readonly method: string; readonly message: Uint8Array }
+  /** Of a task that was asked for. `params`: as for `updated`. */
+  | {
+      readonly kind: 'task';
+      readonly taskId: string;
+      readonly method: string;
+      readonly params: Uint8Array;
+    }
   /** A stream broke: whatever it covered may change unheard. It is being opened again. */
   | { readonly kind: 'lost'; readonly reason: Failure; readonly covered: ListenFilter }
   /** A stream could not be opened. It is tried again. */
@@ -182,6 +188,11 @@ export interface Listening {
   update(filter: ListenFilter): void;
   /** Idempotent; nothing is told behind it. */
   close(): void;
+  /**
+   * What has become of a part of the filter: what of it is listened to now, and what is still to be acknowledged or
+   * refused. What is in neither was refused, or is beyond what is listened for.
+   */
+  fate(part: ListenFilter): { readonly honoured: ListenFilter; readonly undecided: ListenFilter };
   /** The best of its streams. `waiting`: for the next attempt, or for something to listen for. */
   readonly state: 'opening' | 'open' | 'waiting' | 'not-offered' | 'closed';
 }

@@ -18,6 +18,7 @@ export interface Gateway {
   readonly mcp: string;
   /** Origin of the status listener. */
   readonly status: string;
+  readonly pid: number;
   /** The end of what it printed so far, both streams together. */
   output(): string;
   /** Asks it to drain, forces it when it does not; resolves with its exit code, `null` when it had to be forced. */
@@ -73,7 +74,7 @@ export async function startGateway({ root, args, env = {}, signal }: GatewayOpti
   const stop = () => stopChild(child, exited);
   try {
     const addresses = await announced(child, exited, signal);
-    return { ...addresses, stop, output: () => output };
+    return { ...addresses, pid: child.pid as number, stop, output: () => output };
   } catch (cause) {
     await stop();
     throw new Error(`the gateway did not start: ${(cause as Error).message}\n${output.trim()}`, { cause });

@@ -10,6 +10,7 @@ import { configOf } from '../support/config.ts';
 import {
   answer,
   head,
+  listenReply,
   openEdge,
   request,
   type TestEdge,
@@ -35,7 +36,7 @@ async function openHeld(options: TestEdgeOptions) {
   const edge = await openEdge(
     (inbound, exchange) =>
       inbound.head.headers.get('mcp-method') === 'subscriptions/listen'
-        ? Promise.resolve({ kind: 'listen', opening: '{"opening":1}', closing: '{"closing":1}' })
+        ? listenReply()
         : new Promise((reply) => held.push({ exchange, reply })),
     options,
   );

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { refusal } from '../../src/protocol/errors.ts';
-import type { Exchange, Inbound, Reply } from '../../src/protocol/exchange.ts';
+import type { Exchange, Feed, Inbound, Outlet, Reply } from '../../src/protocol/exchange.ts';
 import type { Signal } from '../../src/protocol/signal.ts';
-import { answer, openEdge, request, type TestEdge, Wire } from '../support/edge-kit.ts';
+import { answer, listenReply, openEdge, request, type TestEdge, Wire } from '../support/edge-kit.ts';
 import { until } from '../support/mcp.ts';
 
 type Handler = (inbound: Inbound, exchange: Exchange) => Promise<Reply>;
@@ -407,7 +407,7 @@ describe('R34: notifications before the answer', () => {
 });
 
 describe('subscriptions/listen', () => {
-  const reply: Reply = { kind: 'listen', opening: '{"opening":1}', closing: '{"closing":1}' };
+  const reply = listenReply();
 
   test('R39: opens at once, is counted, and is over when the client leaves', async () => {
     handler = async () => reply;
@@ -418,6 +418,43 @@ describe('subscriptions/listen', () => {
     assert.equal(await openStreams('listen'), 1);
     wire.close();
     await until(async () => (await openStreams('listen')) === 0, 'the gauge');
+  });
+
+  test('R39, R41: tells behind the opening, waits for a client that does not read, and stops with it', async () => {
+    let outlet: Outlet | undefined;
+    const told: string[] = [];
+    const feed: Feed = {
+      start: (begun) => {
+        outlet = begun;
+        outlet.write('{"n":0,\n"lines":2}');
+      },
+      drained: () => void told.push('drained'),
+      stop: () => void told.push('stop'),
+    };
+    handler = async () => listenReply(feed);
+    const wire = await open();
+    await wire.sees('event: message\ndata: {"n":0,\ndata: "lines":2}\n\n');
+    assert.ok(wire.text.indexOf('{"opening":1}') < wire.text.indexOf('{"n":0'));
+    wire.socket.pause();
+    const large = JSON.stringify({ text: 'x'.repeat(1 << 20) });
+    await until(() => outlet?.write(large) === false, 'a client that is behind');
+    assert.equal(told.length, 0);
+    wire.socket.resume();
+    await until(() => told.includes('drained'), 'word of it');
+    wire.close();
+    await until(() => told.includes('stop'), 'the end');
+  });
+
+  test('one whose client has left before it opens is stopped', async () => {
+    const left = new Promise<void>((resolve) => {
+      handler = async (_inbound, exchange) => {
+        setImmediate(() => wire.then((open) => open.close()));
+        await new Promise<void>((gone) => exchange.signal.addEventListener('abort', () => gone()));
+        return listenReply({ stop: resolve });
+      };
+    });
+    const wire = open();
+    await left;
   });
 
   test('a quiet one says every 15 s that it lives', async () => {

@@ -64,6 +64,7 @@ export function createRecorder() {
     collapsed: note('collapsed'),
     cacheStore: note('cacheStore'),
     cacheEviction: note('cacheEviction'),
+    cacheInvalidated: note('cacheInvalidated'),
   };
   return { observer, lines, count: (start: string) => lines.filter((line) => line.startsWith(start)).length };
 }

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { createEdge, type Edge } from '../../src/edge/server.ts';
 import { createLogger } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import type { Handle, Reply } from '../../src/protocol/exchange.ts';
+import type { Feed, Handle, Reply } from '../../src/protocol/exchange.ts';
 import { configOf } from './config.ts';
 import { mirrored, rpc, until } from './mcp.ts';
 
@@ -34,6 +34,12 @@ export interface TestEdgeOptions {
 export function answer(members = '"ok":true', id = '7'): Reply {
   const head = `{"jsonrpc":"2.0","id":${id},"result":{`;
   return { kind: 'answer', status: 200, head, tail: [Buffer.from(`${members}}}`)], headers: {} };
+}
+
+/** A listen that tells nothing of its own. */
+export function listenReply(feed: Partial<Feed> = {}): Reply {
+  const silent: Feed = { start: () => undefined, drained: () => undefined, stop: () => undefined };
+  return { kind: 'listen', opening: '{"opening":1}', closing: '{"closing":1}', feed: { ...silent, ...feed } };
 }
 
 /** Opens an edge with the route `/mcp`. */

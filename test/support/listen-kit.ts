@@ -51,7 +51,8 @@ export interface Heard {
 
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
 
-async function heardOn(request: FaultRequest): Promise<Heard> {
+/** Reads what a stream asks for. */
+export async function heardOn(request: FaultRequest): Promise<Heard> {
   const body = await request.body();
   const { params } = JSON.parse(body.toString()) as { params: Record<string, unknown> };
   const id = await request.id();

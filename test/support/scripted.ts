@@ -19,6 +19,7 @@ import type { Exchange, Handle, Reply } from '../../src/protocol/exchange.ts';
 import { readHead } from '../../src/protocol/headers.ts';
 import { Repeats } from '../../src/protocol/repeats.ts';
 import { Routing } from '../../src/routing/resolve.ts';
+import { Subscriptions } from '../../src/subscriptions/subscriptions.ts';
 import type { Failure, ReadOutcome, ReadRequest, Upstream } from '../../src/upstream/types.ts';
 import { mirrored, rawHeaders, rpc } from './mcp.ts';
 
@@ -149,6 +150,7 @@ const silent: CacheObserver = {
   collapsed: () => undefined,
   cacheStore: () => undefined,
   cacheEviction: () => undefined,
+  cacheInvalidated: () => undefined,
 };
 
 /** A route over scripted upstreams, with a clock of its own. */
@@ -230,8 +232,15 @@ export function fleet({
     route,
     Buffer.alloc(32),
   );
+  const subscriptions = new Subscriptions({
+    ...{ cache, now },
+    upstreams: new Map(members.map(({ config, upstream }) => [config.name, upstream])),
+    heldUris: () => [],
+    notified: () => undefined,
+    log: { info: () => undefined, warn: () => undefined },
+  });
   const handle = createPipeline({
-    ...deps,
+    ...{ ...deps, subscriptions },
     repeats: lane === 'plain' ? { classify } : new Repeats(),
     version: '0',
     routes: new Map([['/mcp', { config: route, members, routing, lists, learner, discovery, identify }]]),

@@ -269,6 +269,7 @@ test('R35 R48: the probes of an upstream that is down leave nothing behind, and 
     collapsed: () => undefined,
     cacheStore: () => undefined,
     cacheEviction: () => undefined,
+    cacheInvalidated: () => undefined,
   };
   const now = (): number => 0;
   const store = createMemoryStore({
@@ -327,13 +328,39 @@ test('the union of capabilities reaches into each: what any of two offers is off
       {
         name: 'b',
         script: saying(() =>
-          shows({ tools: { 'com.example/x': {}, listChanged: true }, prompts: { 'com.example/y': 2 } }),
+          shows({
+            tools: { 'com.example/x': {} },
+            prompts: { 'com.example/y': 2 },
+          }),
         ),
       },
     ],
   });
   const { capabilities } = (await f.ask('server/discover')).result;
   assert.deepEqual(capabilities, { tools: { 'com.example/x': {} }, prompts: { 'com.example/y': 1 } });
+});
+
+test('R39: what one upstream tells of its changes is promised, unless it is not to be listened to', async () => {
+  const f = fleet({
+    upstreams: [
+      { name: 'a', script: saying(() => shows({ tools: { listChanged: false }, resources: {} })) },
+      {
+        name: 'b',
+        script: saying(() => shows({ tools: { listChanged: true }, resources: { subscribe: true } })),
+      },
+      {
+        name: 'c',
+        script: saying(() => shows({ tools: {}, prompts: { listChanged: true } })),
+        config: { subscribe: false },
+      },
+    ],
+  });
+  const { capabilities } = (await f.ask('server/discover')).result;
+  assert.deepEqual(capabilities, {
+    tools: { listChanged: true },
+    resources: { subscribe: true },
+    prompts: {},
+  });
 });
 
 test('R46: an upstream writes no line of the start-up summary', () => {

@@ -19,6 +19,7 @@ const FAMILIES: Readonly<Record<string, string>> = {
   headgate_cache_collapsed_requests_total: 'counter',
   headgate_cache_stores_total: 'counter',
   headgate_cache_evictions_total: 'counter',
+  headgate_cache_invalidations_total: 'counter',
   headgate_cache_entries: 'gauge',
   headgate_cache_size_bytes: 'gauge',
   headgate_cache_max_size_bytes: 'gauge',
@@ -34,6 +35,8 @@ const FAMILIES: Readonly<Record<string, string>> = {
   headgate_upstream_retries_total: 'counter',
   headgate_upstream_connections: 'gauge',
   headgate_list_items_dropped_total: 'counter',
+  headgate_upstream_notifications_total: 'counter',
+  headgate_upstream_subscription_up: 'gauge',
   headgate_build_info: 'gauge',
   headgate_ready: 'gauge',
 };
@@ -125,6 +128,9 @@ describe('metrics', () => {
     metrics.retry('docs', 'reset');
     metrics.upstreamUp('docs', 'up');
     metrics.circuitOpen('city', 'open');
+    metrics.cacheInvalidated('docs', 'notification', 'uri');
+    metrics.upstreamNotified('docs', 'notifications/resources/updated');
+    metrics.cacheRequest('docs', 'resources/read', 'hit', 'redis');
     metrics.itemDropped('docs', 'invalid');
     metrics.ready('ready');
     const series = await seriesOf(metrics);
@@ -148,6 +154,9 @@ describe('metrics', () => {
       'headgate_upstream_retries_total{upstream="docs",reason="reset"}': 1,
       'headgate_upstream_up{upstream="docs"}': 1,
       'headgate_upstream_circuit_open{upstream="city"}': 1,
+      'headgate_cache_invalidations_total{upstream="docs",source="notification",scope="uri"}': 1,
+      'headgate_upstream_notifications_total{upstream="docs",notification="notifications/resources/updated"}': 1,
+      'headgate_cache_requests_total{upstream="docs",mcp_method_name="resources/read",status="hit",tier="redis"}': 1,
       'headgate_list_items_dropped_total{upstream="docs",reason="invalid"}': 1,
       headgate_ready: 1,
       [`headgate_build_info{version="1.2.3",node_version="${process.version}"}`]: 1,

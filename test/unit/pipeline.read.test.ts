@@ -589,7 +589,7 @@ test('discover remembers an upstream through its outage, and says each one’s i
   down = true;
   f.tick(120_000);
   const told = await f.ask('server/discover');
-  assert.deepEqual(told.result.capabilities, { resources: { x: 1 } });
+  assert.deepEqual(told.result.capabilities, { resources: { subscribe: true, listChanged: true, x: 1 } });
   assert.equal(told.result.instructions, '## docs\n\nread me');
 });
 

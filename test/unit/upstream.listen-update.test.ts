@@ -73,7 +73,7 @@ describe('an update', () => {
     stream(1).updated('a:1');
     stream(1).notify('notifications/tools/list_changed');
     stream(1).notify('notifications/tasks', { taskId: 't' });
-    await ear.hears('other');
+    await ear.hears('task');
     stream(2).updated('a:1');
     await ear.hears('updated', 3);
     assert.deepEqual(updates(ear), ['a:1/late', 'a:1', 'a:1']);
@@ -113,6 +113,40 @@ describe('an update', () => {
     assert.deepEqual((await held.hears('lost')).covered, asking(uris('a:1')));
     assert.deepEqual((await held.hears('acknowledged', 3)).gained, asking(uris('a:1')));
     assert.equal(station.asked, 3, 'nothing is opened for it');
+  });
+
+  test('R40: what is left out for a moment and is covered still is gained anew: meanwhile nothing was told of it', async () => {
+    await use({ times: { shrinkMs: 5_000 } });
+    const ear = docs.listen(uris('a:1', 'a:2'));
+    await ear.hears('acknowledged');
+    ear.listening.update(asking(uris('a:1')));
+    stream(1).updated('a:2');
+    stream(1).updated('a:1');
+    await ear.hears('updated');
+    assert.deepEqual(updates(ear), ['a:1']);
+    ear.listening.update(asking(uris('a:1', 'a:2')));
+    const { gained, first } = await ear.hears('acknowledged', 2);
+    assert.deepEqual([gained, first], [asking(uris('a:2')), false]);
+    assert.equal(station.asked, 1);
+  });
+
+  test('says what has become of a part: listened to, refused, or to be decided', async () => {
+    const ear = docs.listen({ ...uris('a:1'), toolsListChanged: true });
+    const fate = (filter: Partial<ListenFilter>) => ear.listening.fate(asking(filter));
+    station.behave = (heard) => heard.acknowledge(asking(uris('a:1')));
+    assert.deepEqual(fate(uris('a:1')), { honoured: asking({}), undecided: asking(uris('a:1')) });
+    await until(() => station.streams.length === 1, 'a stream');
+    await ear.hears('acknowledged');
+    assert.deepEqual(fate({ ...uris('a:1'), toolsListChanged: true }), {
+      honoured: asking(uris('a:1')),
+      undecided: asking({}),
+    });
+    station.behave = () => undefined;
+    ear.listening.update(asking({ ...uris('a:1', 'a:2'), toolsListChanged: true }));
+    assert.deepEqual(fate(uris('a:1', 'a:2', 'a:3')), {
+      honoured: asking(uris('a:1')),
+      undecided: asking(uris('a:2')),
+    });
   });
 
   test('many of them at once open one stream', async () => {

@@ -86,7 +86,7 @@ describe('a listen', () => {
     stream.say(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":${params}}`);
     stream.updated('a:c/d/below');
     stream.notify('notifications/tasks', { taskId: 't', status: 'working' });
-    await ear.hears('other');
+    await ear.hears('task');
     assert.deepEqual(
       ear.of('list-changed').map(({ list }) => list),
       ['tools', 'prompts', 'resources'],
@@ -96,9 +96,9 @@ describe('a listen', () => {
       ['a:b', 'a:c/d/below'],
     );
     assert.equal(Buffer.from(ear.of('updated')[0]?.params ?? []).toString(), params);
-    const other = await ear.hears('other');
-    assert.equal(other.method, 'notifications/tasks');
-    assert.match(Buffer.from(other.message).toString(), /"status":"working"/);
+    const task = await ear.hears('task');
+    assert.deepEqual([task.method, task.taskId], ['notifications/tasks', 't']);
+    assert.match(Buffer.from(task.params).toString(), /"status":"working"/);
   });
 
   test('is read compressed, too, and in any chunks', async () => {

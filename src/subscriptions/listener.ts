@@ -1,0 +1,184 @@
+/**
+ * A client that listens: what it asked of each upstream, put together into one stream with one acknowledgment.
+ *
+ * Told is what it asked for, was acknowledged and the upstream has to say: nothing else, nothing before, and of what a
+ * broken stream may have missed, that it may have changed (R39, R40). Of a client that does not take what is written
+ * no more is kept than one message a thing. *Bounded by* its filter and {@link MAX_PENDING}.
+ * *Spec:* basic/patterns/subscriptions.
+ */
+import type { Feed, Outlet } from '../protocol/exchange.ts';
+import {
+  Coverage,
+  isNothing,
+  joined,
+  LIST_FLAGS,
+  type ListenFilter,
+  type ListName,
+  NOTHING,
+  type Subject,
+  within,
+  without,
+} from '../protocol/listen-filter.ts';
+import type { Hub, Seat } from './hub.ts';
+import { listChanged, type Message, stamped, updated } from './messages.ts';
+
+/** What of a filter one upstream is asked. */
+export interface Share {
+  readonly hub: Hub;
+  readonly filter: ListenFilter;
+  /** Whether that upstream may have this resource. */
+  readonly admits: (uri: string) => boolean;
+}
+
+/** Resources below those asked for that wait to be told of one by one. Beyond it, the one asked for stands for them. */
+const MAX_PENDING = 1_000;
+const NONE = new Coverage(NOTHING);
+
+/** What one upstream has to say to this client. */
+interface Source {
+  readonly share: Share;
+  readonly seat: Seat;
+  /** Acknowledged to the client. */
+  honoured: Coverage;
+  /** Of that, what changes unheard at present. */
+  unheard: ListenFilter;
+}
+
+export class Listener implements Feed {
+  readonly #id: string;
+  readonly #onStop: () => void;
+  readonly #sources: Source[];
+  /** Called when something may have been decided; undefined once it is acknowledged. */
+  #onDecided: (() => void) | undefined;
+  #outlet: Outlet | undefined;
+  #blocked = false;
+  readonly #pending = new Map<string, Message>();
+  #stopped = false;
+
+  /** @param id JSON text of the listen's id. */
+  constructor(id: string, shares: readonly Share[], onStop: () => void) {
+    this.#id = id;
+    this.#onStop = onStop;
+    this.#sources = shares.map((share) => this.#join(share));
+  }
+
+  /**
+   * Waits until all is acknowledged or refused, or the time is over: who is late is counted on.
+   * @returns what is honoured.
+   */
+  async acknowledge(withinMs: number): Promise<ListenFilter> {
+    if (!this.#isDecided()) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, withinMs);
+        this.#onDecided = () => {
+          if (!this.#stopped && !this.#isDecided()) return;
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.#onDecided = undefined;
+    }
+    if (this.#stopped) return NOTHING;
+    for (const source of this.#sources) {
+      const { honoured, undecided } = source.seat.fate();
+      const counted = joined(honoured, undecided);
+      source.honoured = new Coverage(counted);
+      source.unheard = undecided;
+      if (isNothing(counted)) source.seat.leave();
+      else if (!isNothing(without(source.share.filter, source.honoured))) source.seat.narrow(counted);
+    }
+    return this.#sources.map((source) => source.honoured.filter).reduce(joined, NOTHING);
+  }
+
+  start(outlet: Outlet): void {
+    this.#outlet = outlet;
+    this.drained();
+  }
+
+  drained(): void {
+    this.#blocked = false;
+    for (const [key, message] of this.#pending) {
+      if (this.#blocked) return;
+      this.#pending.delete(key);
+      this.#write(message);
+    }
+  }
+
+  stop(): void {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    for (const { seat } of this.#sources) seat.leave();
+    this.#pending.clear();
+    this.#onDecided?.();
+    this.#onStop();
+  }
+
+  /** An upstream of the route is there that was not before. */
+  arrived(lists: Iterable<ListName>): void {
+    for (const list of lists) {
+      if (this.#sources.some(({ honoured }) => honoured.filter[LIST_FLAGS[list]])) this.#tellList(list);
+    }
+  }
+
+  #isDecided(): boolean {
+    return this.#sources.every(({ seat }) => isNothing(seat.fate().undecided));
+  }
+
+  #join(share: Share): Source {
+    const seat = share.hub.join(share.filter, {
+      heard: (subject, message) => this.#heard(source, subject, message),
+      gained: (gained) => {
+        const told = within(source.unheard, new Coverage(gained));
+        source.unheard = without(source.unheard, new Coverage(gained));
+        this.#tellAll(told);
+        this.#onDecided?.();
+      },
+      lost: (covered) => {
+        const unheard = within(source.honoured.filter, new Coverage(covered));
+        source.unheard = joined(source.unheard, unheard);
+      },
+      unopened: () => this.#onDecided?.(),
+    });
+    const source: Source = { share, seat, honoured: NONE, unheard: NOTHING };
+    return source;
+  }
+
+  #heard({ share, honoured }: Source, subject: Subject, message: Message): void {
+    if (!honoured.covers(subject)) return;
+    switch (subject.kind) {
+      case 'list':
+        return this.#tell(`list ${subject.list}`, message);
+      case 'task':
+        return this.#tell(`task ${subject.taskId}`, message);
+      case 'uri': {
+        const { uri } = subject;
+        const asked = honoured.has(subject) ? undefined : honoured.above(uri);
+        if (asked === undefined) return this.#tell(`uri ${uri}`, message);
+        if (!share.admits(uri)) return;
+        if (this.#pending.size < MAX_PENDING) this.#tell(`uri ${uri}`, message);
+        else this.#tell(`uri ${asked}`, updated(asked));
+      }
+    }
+  }
+
+  /** Says of each that it may have changed. A task says itself what has become of it. */
+  #tellAll(filter: ListenFilter): void {
+    for (const list of Object.keys(LIST_FLAGS) as ListName[])
+      if (filter[LIST_FLAGS[list]]) this.#tellList(list);
+    for (const uri of filter.resourceSubscriptions) this.#tell(`uri ${uri}`, updated(uri));
+  }
+
+  #tellList(list: ListName): void {
+    this.#tell(`list ${list}`, listChanged(list));
+  }
+
+  #tell(key: string, message: Message): void {
+    if (this.#stopped) return;
+    if (this.#outlet === undefined || this.#blocked) this.#pending.set(key, message);
+    else this.#write(message);
+  }
+
+  #write(message: Message): void {
+    this.#blocked = this.#outlet?.write(stamped(message, this.#id)) === false;
+  }
+}

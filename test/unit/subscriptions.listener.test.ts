@@ -1,0 +1,327 @@
+/** Clients that listen, over real streams of upstreams that say exactly what they are told. */
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import type { UpstreamConfig } from '../../src/config/types.ts';
+import { readHead } from '../../src/protocol/headers.ts';
+import type { ListenFilter } from '../../src/protocol/listen-filter.ts';
+import { Abort } from '../../src/protocol/signal.ts';
+import { Subscriptions } from '../../src/subscriptions/subscriptions.ts';
+import { until } from '../support/fault-server.ts';
+import { asking, type Heard, listenRig, type Station, startStation } from '../support/listen-kit.ts';
+import { rawHeaders } from '../support/mcp.ts';
+import { upstreamConfig } from '../support/scripted.ts';
+
+const NAMES = ['docs', 'wiki'] as const;
+type Name = (typeof NAMES)[number];
+const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
+
+interface Message {
+  readonly method?: string;
+  readonly params?: Record<string, unknown> & { readonly _meta: Record<string, unknown> };
+}
+
+let stations: Record<Name, Station>;
+let rigs: Record<Name, ReturnType<typeof listenRig>>;
+let configs: Record<Name, UpstreamConfig>;
+let subscriptions: Subscriptions;
+/** What was done to the cache, in order; each waits for this. */
+let did: string[];
+let told: Promise<unknown>;
+
+beforeEach(async () => {
+  stations = { docs: await startStation(), wiki: await startStation() };
+  rigs = { docs: listenRig([stations.docs.server.url]), wiki: listenRig([stations.wiki.server.url]) };
+  configs = {
+    docs: upstreamConfig('docs', { auth: { type: 'none' } }),
+    wiki: upstreamConfig('wiki', { auth: { type: 'forward', shared: true } }),
+  };
+  did = [];
+  told = Promise.resolve();
+  const note =
+    (what: string) =>
+    (...about: unknown[]): Promise<boolean> => {
+      did.push([what, ...about.flat()].join(' '));
+      return told.then(() => true);
+    };
+  subscriptions = new Subscriptions({
+    cache: {
+      invalidateMethod: note('method'),
+      invalidateUri: note('uri'),
+      doubt: note('doubt'),
+      watch: note('watch'),
+    },
+    upstreams: new Map(NAMES.map((name) => [name, rigs[name].upstream])),
+    heldUris: () => [],
+    notified: () => undefined,
+    log: { info: () => undefined, warn: () => undefined },
+    now: () => performance.now(),
+  });
+});
+afterEach(async () => {
+  subscriptions.close();
+  for (const name of NAMES) {
+    await rigs[name].upstream.close();
+    await stations[name].server.close();
+  }
+});
+
+const stream = (name: Name, nth = 1): Heard => stations[name].streams[nth - 1] as Heard;
+const uris = (...resourceSubscriptions: string[]): Partial<ListenFilter> => ({ resourceSubscriptions });
+
+/** A client that listens; `reads` false: it takes nothing until it is told to. */
+async function client(
+  asked: Partial<Record<Name, Partial<ListenFilter>>>,
+  options: {
+    id?: string;
+    token?: string;
+    reads?: boolean;
+    withinMs?: number;
+    admits?: (uri: string) => boolean;
+    signal?: Abort;
+  } = {},
+) {
+  const { id = '7', token, withinMs = 450, admits = () => true } = options;
+  let reads = options.reads ?? true;
+  const { signal = new Abort() } = options;
+  const reply = await subscriptions.listen({
+    route: '/mcp',
+    id,
+    head: readHead(rawHeaders(token === undefined ? {} : { authorization: `Bearer ${token}` })),
+    parts: NAMES.flatMap((name) => {
+      const filter = asked[name];
+      return filter === undefined
+        ? []
+        : [{ config: configs[name], filter: asking(filter), meta: META, admits }];
+    }),
+    withinMs,
+    signal,
+  });
+  assert.ok(reply.kind === 'listen');
+  const messages: Message[] = [];
+  const { feed } = reply;
+  const opening = JSON.parse(reply.opening) as Message;
+  return {
+    reply,
+    honoured: opening.params?.notifications,
+    opening,
+    messages,
+    feed,
+    signal,
+    start: () =>
+      feed.start({
+        write: (text) => {
+          messages.push(JSON.parse(text) as Message);
+          return reads;
+        },
+      }),
+    read: () => {
+      reads = true;
+      feed.drained();
+    },
+    /** What was told: `tools`, `uri …`. */
+    get heard() {
+      return messages.map(({ method = '', params }) => {
+        const list = /^notifications\/(\w+)\/list_changed$/.exec(method)?.[1];
+        return list ?? (params?.uri === undefined ? `${method} ${params?.taskId}` : `${params.uri}`);
+      });
+    },
+  };
+}
+
+const META =
+  '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}';
+
+describe('a client that listens', () => {
+  test('R39: is acknowledged once, with what is honoured by each, under its own id', async () => {
+    stations.wiki.behave = (heard) => heard.acknowledge(asking(uris('wiki:1')));
+    const c = await client(
+      {
+        docs: { toolsListChanged: true, ...uris('docs:1') },
+        wiki: { promptsListChanged: true, ...uris('wiki:1') },
+      },
+      { id: '"7"' },
+    );
+    assert.deepEqual(c.honoured, { toolsListChanged: true, resourceSubscriptions: ['docs:1', 'wiki:1'] });
+    assert.equal(c.opening.params?._meta[SUBSCRIPTION], '7');
+    assert.equal(c.opening.method, 'notifications/subscriptions/acknowledged');
+    const closing = JSON.parse(c.reply.kind === 'listen' ? c.reply.closing : '') as Record<string, unknown>;
+    assert.deepEqual(closing, {
+      jsonrpc: '2.0',
+      id: '7',
+      result: { resultType: 'complete', _meta: { [SUBSCRIPTION]: '7' } },
+    });
+  });
+
+  test('R39: hears what it asked for, stamped with its id, the rest of the message as it came', async () => {
+    const [one, two] = [
+      await client({ docs: uris('docs:1') }),
+      await client({ docs: uris('docs:2') }, { id: '8' }),
+    ];
+    one.start();
+    two.start();
+    await until(() => stations.docs.streams.length === 2, 'the wider stream');
+    const say = `"uri":"docs:2","big":12345678901234567890,"_meta":{"x/y":[1],"${SUBSCRIPTION}":${stream('docs', 2).id}}`;
+    stream('docs', 2).updated('docs:1');
+    stream('docs', 2).say(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{${say}}}`);
+    await until(() => one.messages.length === 1 && two.messages.length === 1, 'both');
+    assert.deepEqual([one.heard, two.heard], [['docs:1'], ['docs:2']]);
+    assert.deepEqual(two.messages[0]?.params?._meta, { [SUBSCRIPTION]: 8, 'x/y': [1] });
+    assert.equal(one.messages[0]?.params?._meta[SUBSCRIPTION], 7);
+  });
+
+  test('R39: hears nothing that came before its acknowledgment was written', async () => {
+    const c = await client({ docs: { toolsListChanged: true } });
+    stream('docs').notify('notifications/tools/list_changed');
+    await until(() => did.some((what) => what.startsWith('method')), 'the change');
+    assert.deepEqual(c.messages, []);
+    c.start();
+    await until(() => c.messages.length === 1, 'the change');
+    assert.deepEqual(c.heard, ['tools']);
+  });
+
+  test('R28: is told when the other replicas know, not before', async () => {
+    const c = await client({ docs: uris('docs:1') });
+    c.start();
+    let known = (): void => undefined;
+    told = new Promise<void>((resolve) => {
+      known = resolve;
+    });
+    stream('docs').updated('docs:1');
+    await until(() => did.includes('uri docs docs:1'), 'the cache');
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(c.messages, []);
+    known();
+    await until(() => c.messages.length === 1, 'the change');
+  });
+
+  test('R39: is told of what lies below, but not of what that upstream cannot have', async () => {
+    const c = await client({ docs: uris('docs:a') }, { admits: (uri) => !uri.endsWith('/wiki') });
+    c.start();
+    stream('docs').updated('docs:a/wiki');
+    stream('docs').updated('docs:a/b');
+    await until(() => c.messages.length === 1, 'one');
+    assert.deepEqual(c.heard, ['docs:a/b']);
+  });
+
+  test('an owner that is late counts as honoured, and its arrival is told as a change', async () => {
+    stations.docs.behave = () => undefined;
+    const c = await client({ docs: { toolsListChanged: true, ...uris('docs:1') } }, { withinMs: 60 });
+    assert.deepEqual(c.honoured, { toolsListChanged: true, resourceSubscriptions: ['docs:1'] });
+    c.start();
+    stream('docs').acknowledge();
+    await until(() => c.messages.length === 2, 'its arrival');
+    assert.deepEqual(c.heard, ['tools', 'docs:1']);
+    assert.deepEqual(did, ['doubt docs tools/list', 'watch docs docs:1']);
+  });
+
+  test('what is refused is left out, and not asked for any longer', async () => {
+    stations.docs.refuse = (request) => {
+      request.socket.end('HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n');
+    };
+    const c = await client({ docs: uris('docs:1'), wiki: uris('wiki:1') });
+    assert.deepEqual(c.honoured, { resourceSubscriptions: ['wiki:1'] });
+    c.feed.stop();
+    await until(() => stations.wiki.open.length === 0, 'the end');
+  });
+
+  test('R40: a stream that breaks comes back, and what may have changed meanwhile is told', async () => {
+    const c = await client({ docs: { resourcesListChanged: true, ...uris('docs:1') } });
+    c.start();
+    stream('docs').socket.resetAndDestroy();
+    await until(() => c.messages.length === 2, 'the gap');
+    assert.deepEqual(c.heard, ['resources', 'docs:1']);
+    assert.ok(did.indexOf('doubt docs resources/list resources/templates/list') >= 0);
+    stream('docs', 2).updated('docs:1');
+    await until(() => c.messages.length === 3, 'what comes then');
+  });
+
+  test('R42: callers whom an upstream can tell apart share no stream, others do', async () => {
+    const docs = await Promise.all(['a', 'b'].map((token) => client({ docs: uris('docs:1') }, { token })));
+    assert.equal(stations.docs.open.length, 1);
+    const wiki = await Promise.all(
+      ['a', 'b', 'b'].map((token) => client({ wiki: uris('wiki:1') }, { token })),
+    );
+    for (const c of [...docs, ...wiki]) c.start();
+    assert.deepEqual(stations.wiki.streams.map(({ request }) => request.headers.authorization).sort(), [
+      'Bearer a',
+      'Bearer b',
+    ]);
+    const [forA] = stations.wiki.streams.filter(
+      ({ request }) => request.headers.authorization === 'Bearer a',
+    );
+    forA?.updated('wiki:1');
+    await until(() => (wiki[0]?.messages.length ?? 0) === 1, 'the one');
+    assert.deepEqual(
+      wiki.map(({ heard }) => heard),
+      [['wiki:1'], [], []],
+    );
+    for (const c of [...docs, ...wiki]) c.feed.stop();
+    for (const name of NAMES) await until(() => stations[name].open.length === 0, `the last of ${name}`);
+  });
+
+  test('R41: a storm is told at once, and once more at its end', async () => {
+    const c = await client({ docs: uris('docs:1') });
+    c.start();
+    for (let i = 0; i < 1_000; i++) stream('docs').updated('docs:1');
+    await until(() => did.filter((what) => what === 'uri docs docs:1').length === 1_000, 'all of it');
+    await until(() => c.messages.length >= 2, 'the last');
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    assert.ok(c.messages.length <= 6, `${c.messages.length} messages`);
+    const before = c.messages.length;
+    stream('docs').updated('docs:1');
+    await until(() => c.messages.length === before + 1, 'what comes then, at once');
+  });
+
+  test('R41: one that does not read is kept one message a thing, and hears of each when it does', async () => {
+    const c = await client(
+      { docs: { toolsListChanged: true, ...uris('docs:a', 'docs:b') } },
+      { reads: false },
+    );
+    c.start();
+    stream('docs').updated('docs:a');
+    await until(() => c.messages.length === 1, 'the first');
+    for (let i = 0; i < 2_500; i++) stream('docs').updated(`docs:b/${i}`);
+    stream('docs').notify('notifications/tools/list_changed');
+    stream('docs').updated('docs:a');
+    await until(() => did.length >= 2_503, 'all of it');
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    assert.equal(c.messages.length, 1);
+    c.read();
+    const { heard } = c;
+    assert.equal(new Set(heard.slice(1)).size, heard.length - 1);
+    assert.equal(heard.length, 1 + 1_000 + 1 + 1 + 1);
+    for (const what of ['docs:b', 'tools', 'docs:a']) assert.ok(heard.slice(1).includes(what), what);
+  });
+
+  test('tasks are told each time, as they came', async () => {
+    const c = await client({ docs: { taskIds: ['t1'] } });
+    assert.deepEqual(c.honoured, { taskIds: ['t1'] });
+    c.start();
+    for (const status of ['working', 'completed'])
+      stream('docs').notify('notifications/tasks', { taskId: 't1', status });
+    stream('docs').notify('notifications/tasks', { taskId: 't2', status: 'working' });
+    await until(() => c.messages.length === 2, 'both');
+    assert.deepEqual(
+      c.messages.map(({ params }) => params?.status),
+      ['working', 'completed'],
+    );
+  });
+
+  test('R35: one that leaves while it waits is forgotten', async () => {
+    stations.docs.behave = () => undefined;
+    const signal = new Abort();
+    const waiting = client({ docs: uris('docs:1') }, { withinMs: 5_000, signal });
+    await until(() => stations.docs.streams.length === 1, 'the stream');
+    signal.abort(new Error('gone'));
+    assert.deepEqual((await waiting).honoured, {});
+    await until(() => stations.docs.open.length === 0, 'the end');
+  });
+
+  test('is told of an upstream that is there for the first time, where it is told of others', async () => {
+    const c = await client({ docs: { toolsListChanged: true } });
+    c.start();
+    subscriptions.arrived('/mcp', ['tools', 'prompts']);
+    subscriptions.arrived('/other', ['tools']);
+    assert.deepEqual(c.heard, ['tools']);
+  });
+});
