@@ -15,6 +15,7 @@ import { Discovery, gatewayMeta, type Standing } from './aggregate/discover.ts';
 import { Learner } from './aggregate/learn.ts';
 import { Lists, type RemainderPage } from './aggregate/list.ts';
 import { listsOf, toldBy } from './aggregate/standing.ts';
+import { unlearn } from './aggregate/teach.ts';
 import { createIdentify, partitionKey } from './auth/caller.ts';
 import { PrivateBounds, upstreamIdentity } from './auth/forward.ts';
 import { createMemoryStore } from './cache/memory.ts';
@@ -101,7 +102,15 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       log,
       observer: metrics,
     });
-  const cache = createCache({ store, now, observer: metrics, ...(remote !== undefined && { remote }) });
+  const cache = createCache({
+    ...{ store, now, observer: metrics },
+    ...(remote !== undefined && { remote }),
+    onOver: (upstream, method) => {
+      for (const { members, routing } of routes.values())
+        for (const { config: one, rank } of members)
+          if (one.name === upstream) unlearn(routing, rank, method);
+    },
+  });
   const subscriptions = new Subscriptions({
     ...{ cache, log, now, upstreams },
     heldUris: (upstream) => store.heldUris(upstream),

@@ -102,10 +102,11 @@ export class Learner {
     const edition = editionOf(member, row, asking);
     const extent = () => ownership.extent(owned, rank, asking.partition, this.#deps.now(), edition);
     if (extent() !== 'unknown') return extent() === 'whole';
+    const ticket = ownership.ticket();
     const walked = await this.#walk(row, member, asking);
     if (walked.kind === 'failed') return false;
     const audience = audienceOf(member, walked.scope, asking.partition);
-    ownership.markListed(owned, audience, rank, walked.untilMs, edition, walked.extent);
+    ownership.markListed(owned, audience, rank, walked.untilMs, edition, walked.extent, ticket);
     return extent() === 'whole';
   }
 

@@ -3,7 +3,7 @@ import { varyingHeaders } from '../auth/forward.ts';
 import { cacheKey } from '../cache/key.ts';
 import type { Cached } from '../cache/types.ts';
 import type { LogOnce } from '../observability/log.ts';
-import type { ListShape, MethodRow } from '../protocol/methods.ts';
+import { LIST_METHODS, type ListShape, type MethodRow } from '../protocol/methods.ts';
 import type { Owned, Place } from '../routing/ownership.ts';
 import type { Routing } from '../routing/resolve.ts';
 import { type Asking, audienceOf, type Member } from './ask.ts';
@@ -24,6 +24,15 @@ const OWNED: Readonly<Record<ListShape['field'], Owned>> = {
 /** What the items of a list are to routing. */
 export function ownedBy(row: MethodRow): Owned {
   return OWNED[(row.list as ListShape).field];
+}
+
+/**
+ * Forgets how far the lists of an upstream are known, where what it answered to this method (undefined: to all) is over:
+ * a name that is unknown may be new.
+ */
+export function unlearn(routing: Routing, rank: number, method: string | undefined): void {
+  for (const row of LIST_METHODS)
+    if (method === undefined || method === row.method) routing.ownership.forgetListed(ownedBy(row), rank);
 }
 
 /**

@@ -38,6 +38,11 @@ export interface CacheOptions {
   readonly schedule?: Schedule;
   /** The tier that all replicas share. */
   readonly remote?: RemoteStore;
+  /**
+   * Told when what an upstream answered to a method, or to all (undefined), is over or in doubt, here or on another
+   * replica: what was learnt of it is no more certain.
+   */
+  readonly onOver?: (upstream: string, method: string | undefined) => void;
 }
 
 /** See the file's head. Everything is over at once for requests that come after an `invalidate…`. */
@@ -85,7 +90,7 @@ type MissWhy = Extract<CacheOutcome, { kind: 'miss' }>['why'];
 
 /** *Bounded by* the store, and by the bounds that `keep.ts`, `generations.ts` and `inflight.ts` name. */
 export function createCache(options: CacheOptions): Cache {
-  const { store, now, observer, schedule = scheduleTimeout, remote } = options;
+  const { store, now, observer, schedule = scheduleTimeout, remote, onOver } = options;
   const generations = createGenerations();
   const keeper = createKeeper({ store, generations, observer });
   const bumps = new Trailing<boolean>();
@@ -325,9 +330,11 @@ export function createCache(options: CacheOptions): Cache {
       switch (told.kind) {
         case 'everything':
           generations.invalidateUpstream(upstream);
+          onOver?.(upstream, undefined);
           break;
         case 'method':
           generations.invalidateMethod(upstream, told.method);
+          onOver?.(upstream, told.method);
           break;
         case 'key':
           generations.invalidateKey(upstream, told.baseKey);
@@ -374,8 +381,10 @@ export function createCache(options: CacheOptions): Cache {
     invalidateKey: (upstream, baseKey, by) => end(upstream, [keyField(baseKey)], 'key', by),
     invalidateUri: (upstream, uri, by) => end(upstream, updatedFields(uri) ?? [methodField(READ)], 'uri', by),
     doubt(upstream, methods) {
-      if (methods === undefined) generations.doubt(upstream, undefined);
-      else for (const method of methods) generations.doubt(upstream, method);
+      for (const method of methods ?? [undefined]) {
+        generations.doubt(upstream, method);
+        onOver?.(upstream, method);
+      }
       // Of what is shared nothing stands in for a failed answer: what is in memory does.
       void remote?.bump(upstream, methods?.map(methodField) ?? [EVERYTHING], 'quietly');
     },

@@ -111,7 +111,7 @@ export class Ownership {
     );
   }
 
-  /** Notes how far a list was walked. */
+  /** Notes how far a list was walked. @param ticket drawn before the walk; by default: as it is known now. */
   markListed(
     kind: Owned,
     audience: Audience,
@@ -119,10 +119,9 @@ export class Ownership {
     untilMs: number,
     edition = '',
     extent: 'whole' | 'part' = 'whole',
+    ticket = this.#drawn,
   ): void {
-    this.#teach(audience, (lessons) =>
-      lessons.ledger(kind, rank).mark(edition, extent, untilMs, this.#drawn),
-    );
+    this.#teach(audience, (lessons) => lessons.ledger(kind, rank).mark(edition, extent, untilMs, ticket));
   }
 
   /** How far the list of that upstream is known as this context sees it. */
@@ -136,7 +135,10 @@ export class Ownership {
     );
   }
 
-  /** The upstream refused its own cursor: how far its list is known is known to nobody any more (R15). */
+  /**
+   * The upstream refused its own cursor, or its list has changed: how far it is known is known to nobody any more,
+   * not even to a walk under way (R15, R28).
+   */
   forgetListed(kind: Owned, rank: number): void {
     this.#forgotten.set(`${kind} ${rank}`, this.ticket());
   }

@@ -40,8 +40,8 @@ export interface Sitter {
   gained(gained: ListenFilter): void;
   /** May change unheard until it is gained again. */
   lost(covered: ListenFilter): void;
-  /** A stream was not opened: not yet, or not for this. */
-  unopened(): void;
+  /** A stream was not opened: not yet, not for this, or for want of room, so that nobody knows when. */
+  unopened(why: 'late' | 'refused' | 'full'): void;
 }
 
 /** A place among those who listen. */
@@ -70,9 +70,9 @@ export class Hub {
     this.#deps = deps;
   }
 
-  /** True when a stream is open. */
-  get isOpen(): boolean {
-    return this.#listening?.state === 'open';
+  /** Whether a stream is open; undefined while there is nothing to listen for. */
+  get isOpen(): boolean | undefined {
+    return this.#listening && this.#listening.state === 'open';
   }
 
   /** What the gateway itself asks for, from now on. */
@@ -159,9 +159,13 @@ export class Hub {
       case 'lost':
         for (const sitter of this.#sitters.values()) sitter.lost(event.covered);
         return;
-      case 'unopened':
+      case 'unopened': {
+        const why = event.reason.kind === 'full' ? 'full' : 'late';
+        for (const sitter of this.#sitters.values()) sitter.unopened(why);
+        return;
+      }
       case 'not-offered':
-        for (const sitter of this.#sitters.values()) sitter.unopened();
+        for (const sitter of this.#sitters.values()) sitter.unopened('refused');
     }
   }
 
@@ -180,6 +184,13 @@ export class Hub {
           { upstream: upstream.name, reason: event.reason.kind, detail: event.reason.detail },
           'changes of the upstream may go unseen for a moment',
         );
+      case 'unopened':
+        if (event.reason.kind === 'full')
+          log.warn(
+            { upstream: upstream.name },
+            'no connection is left to listen on: `connections` allows no more',
+          );
+        return;
       case 'not-offered':
         return log.info(
           { upstream: upstream.name, reason: event.reason },

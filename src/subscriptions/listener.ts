@@ -42,6 +42,8 @@ interface Source {
   honoured: Coverage;
   /** Of that, what changes unheard at present. */
   unheard: ListenFilter;
+  /** There was no room for a stream: who knows when there will be. */
+  full: boolean;
 }
 
 export class Listener implements Feed {
@@ -81,9 +83,10 @@ export class Listener implements Feed {
     if (this.#stopped) return NOTHING;
     for (const source of this.#sources) {
       const { honoured, undecided } = source.seat.fate();
-      const counted = joined(honoured, undecided);
+      const late = source.full ? NOTHING : undecided;
+      const counted = joined(honoured, late);
       source.honoured = new Coverage(counted);
-      source.unheard = undecided;
+      source.unheard = late;
       if (isNothing(counted)) source.seat.leave();
       else if (!isNothing(without(source.share.filter, source.honoured))) source.seat.narrow(counted);
     }
@@ -121,7 +124,7 @@ export class Listener implements Feed {
   }
 
   #isDecided(): boolean {
-    return this.#sources.every(({ seat }) => isNothing(seat.fate().undecided));
+    return this.#sources.every(({ seat, full }) => full || isNothing(seat.fate().undecided));
   }
 
   #join(share: Share): Source {
@@ -137,9 +140,12 @@ export class Listener implements Feed {
         const unheard = within(source.honoured.filter, new Coverage(covered));
         source.unheard = joined(source.unheard, unheard);
       },
-      unopened: () => this.#onDecided?.(),
+      unopened: (why) => {
+        source.full = why === 'full';
+        this.#onDecided?.();
+      },
     });
-    const source: Source = { share, seat, honoured: NONE, unheard: NOTHING };
+    const source: Source = { share, seat, honoured: NONE, unheard: NOTHING, full: false };
     return source;
   }
 

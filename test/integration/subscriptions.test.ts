@@ -142,6 +142,33 @@ describe('listening through the gateway', () => {
     assert.equal((most.honoured as { resourceSubscriptions: unknown[] }).resourceSubscriptions.length, 1_000);
   });
 
+  test('R28: a name that was unknown is looked for again when a list has changed', async () => {
+    const [a, b] = (await tellers('a', 'b')) as [Teller, Teller];
+    const { url } = await gateway([
+      ['a', a],
+      ['b', b],
+    ]);
+    const heard = await listener(url, { toolsListChanged: true });
+    const called = async (name: string) => (await call(url, 'tools/call', { name })).json;
+    assert.equal((await called('later')).error?.code, -32602);
+    const listed = b.asked('tools/list');
+    assert.equal((await called('later')).error?.code, -32602);
+    assert.equal(b.asked('tools/list'), listed, 'what is known is not asked for');
+    b.addTool('later');
+    await until(() => heard.messages.length > 1, 'the change');
+    assert.equal((await called('later')).result?.content?.[0]?.text, 'b');
+  });
+
+  test('R39: without a connection to listen on nothing is promised', async () => {
+    const [a] = (await tellers('a')) as [Teller];
+    const { url } = await gateway([['a', a, ', auth: { type: forward }, connections: 1']]);
+    await until(() => a.open.length === 1, "the gateway's own stream");
+    const filter = { toolsListChanged: true };
+    const headers = { authorization: 'Bearer alice' };
+    assert.deepEqual((await listener(url, filter, { headers })).honoured, {});
+    assert.deepEqual((await listener(url, filter)).honoured, filter);
+  });
+
   test('R42: callers with tokens of their own share no stream of an upstream that sees them', async () => {
     const [a] = (await tellers('a')) as [Teller];
     const { url } = await gateway([['a', a, ', auth: { type: forward }']]);

@@ -12,6 +12,8 @@ export interface Teller {
   asked(method: string): number;
   /** The next version of everything, and what is told of it on every open stream that covers it. */
   change(uri: string): void;
+  /** Has one more tool, and says so. */
+  addTool(tool: string): void;
   /** Breaks every stream. */
   cut(): void;
   close(): Promise<void>;
@@ -27,6 +29,7 @@ export async function startTeller(
 ): Promise<Teller> {
   const streams: Heard[] = [];
   const counts = new Map<string, number>();
+  const tools = [`${name}-tool`];
   let version = 0;
   const server = await startFaultServer(async (request) => {
     const method = request.headers['mcp-method'] ?? '';
@@ -47,7 +50,8 @@ export async function startTeller(
         resources: [1, 2, 3].map((i) => ({ uri: `${name}://${i}`, name: `${name} ${i}` })),
       },
       'resources/templates/list': { resourceTemplates: [] },
-      'tools/list': { tools: [{ name: `${name}-tool`, inputSchema: { type: 'object' } }] },
+      'tools/list': { tools: tools.map((tool) => ({ name: tool, inputSchema: { type: 'object' } })) },
+      'tools/call': { content: [{ type: 'text', text: name }] },
     };
     const result = {
       ...(results[method] as object),
@@ -69,6 +73,10 @@ export async function startTeller(
     change: (uri) => {
       version++;
       for (const stream of open()) stream.updated(uri);
+    },
+    addTool: (tool) => {
+      tools.push(tool);
+      for (const stream of open()) stream.notify('notifications/tools/list_changed');
     },
     cut: () => {
       for (const { socket } of open()) socket.resetAndDestroy();
