@@ -553,6 +553,7 @@ const LABELS: Readonly<Record<string, RegExp>> = {
   upstream: /^(raw|dead)$/,
   mcp_method_name:
     /^(other|server\/discover|resources\/(list|read|templates\/list)|tools\/(list|call)|prompts\/(list|get)|completion\/complete|subscriptions\/listen|tasks\/[a-z]+|notifications\/[a-z/_]+|initialize|ping|logging\/setLevel|resources\/(un)?subscribe)$/,
+  notification: /^(other|notifications\/(resources\/updated|(tools|prompts|resources)\/list_changed))$/,
   error_type: /^(|-\d{5}|[a-z_]{1,24})$/,
   le: /^(\+Inf|[\d.e+-]+)$/,
   version: /^[\d.]+$/,
