@@ -13,6 +13,8 @@ export const MISSING_CLIENT_CAPABILITY = -32021;
 export const UNSUPPORTED_VERSION = -32022;
 /** "Resource not found" of 2025-11-25 and older: accepted from servers, never sent. */
 export const LEGACY_NOT_FOUND = -32002;
+/** What servers of that time say of a session that they do not know. */
+export const LEGACY_NO_SESSION = -32000;
 
 const STATUS: ReadonlyMap<number, number> = new Map([
   [PARSE_ERROR, 400],

@@ -59,9 +59,11 @@ export async function readOnce(
   onEnd: OnEnd,
 ): Promise<Attempt<ReadOutcome>> {
   const { responseMs, callMs } = link.timeouts;
-  const patienceMs = Math.min(request.deadlineMs ?? responseMs, responseMs);
+  const mostMs = request.pace === 'slow' ? callMs : responseMs;
+  const patienceMs = Math.min(request.deadlineMs ?? mostMs, mostMs);
   const leftMs = Math.max(0, startedAt + patienceMs - link.now());
   const id = link.nextId();
+  request.onSent?.(id);
   const exchange = new Exchange({
     path: endpoint.path,
     headers: requestHeaders(request),
@@ -81,8 +83,12 @@ export async function readOnce(
     }
     request.onNotification?.(message);
   };
-  const { maxBytes, flow } = request;
-  const expected = { id, held: link.held, maxBytes, onNotification, ...(flow !== undefined && { flow }) };
+  const { maxBytes, flow, onRequest } = request;
+  const expected: Expected = {
+    ...{ id, held: link.held, maxBytes, onNotification },
+    ...(flow !== undefined && { flow }),
+    ...(onRequest !== undefined && { onRequest }),
+  };
   const outcome = await readReply(link, opening.head, exchange, expected, (reason) => {
     link.attempted(reason === undefined ? 'ok' : traitsOf(reason.kind).attempt);
     onEnd(reason);
@@ -130,7 +136,10 @@ async function readReply(
     return { kind: 'large', tail: found.result };
   }
   if (found.kind === 'answer')
-    return { kind: 'answer', answer: found.answer, status, receivedAt: link.now() };
+    return {
+      ...{ kind: 'answer', answer: found.answer, status, receivedAt: link.now() },
+      ...(head.session !== undefined && { session: head.session }),
+    };
   if (success || found.failure.kind === 'cancelled') return failed({ ...found.failure, status });
   return { kind: 'refused', status, challenge: head.challenge, retryAfter: head.retryAfter };
 }

@@ -30,10 +30,12 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 const GAVE_UP = new Error('given up');
 
 export interface ExchangeRequest {
+  /** Default: POST. */
+  readonly method?: 'GET' | 'DELETE';
   readonly path: string;
   /** `[name, value, …]`. */
   readonly headers: string[];
-  readonly body: string | Uint8Array | AsyncIterable<Uint8Array>;
+  readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
   readonly signal: Signal;
   /** Over everything: waiting, connecting, sending, receiving. */
   readonly overallMs: number;
@@ -91,12 +93,12 @@ export class Exchange
   #idleMs = 0;
 
   constructor(request: ExchangeRequest) {
-    const { path, headers, body } = request;
+    const { method = 'POST', path, headers, body } = request;
     this.#request = request;
-    this.#upload = isBytes(body) ? undefined : new Upload(body);
+    this.#upload = body === undefined || isBytes(body) ? undefined : new Upload(body);
     // undici's types leave async iterables out; its code and its documentation do not.
-    const sent = (this.#upload ?? body) as Dispatcher.DispatchOptions['body'] & {};
-    this.options = { path, method: 'POST', headers, body: sent };
+    const sent = (this.#upload ?? body ?? null) as Dispatcher.DispatchOptions['body'] & {};
+    this.options = { path, method, headers, body: sent };
   }
 
   get handler(): Dispatcher.DispatchHandler {

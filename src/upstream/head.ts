@@ -15,11 +15,16 @@ export interface Head {
   readonly codings: readonly string[];
   readonly challenge: string | undefined;
   readonly retryAfter: string | undefined;
+  /** Of an older era: the session that the server has opened. */
+  readonly session: string | undefined;
   /** `close`: only the end of the connection ends the body, so that a cut one looks whole. */
   readonly ends: 'framed' | 'close';
   /** What the answer says of its length, before decoding. */
   readonly lengthBytes: number | undefined;
 }
+
+/** *Spec:* 2025-11-25, basic/transports, "Session Management". */
+export const SESSION_HEADER = 'mcp-session-id';
 
 const NO_CODINGS: readonly string[] = [];
 
@@ -29,6 +34,7 @@ export function readHead(status: number, raw: readonly Buffer[]): Head {
   let encoding = '';
   let challenge: string | undefined;
   let retryAfter: string | undefined;
+  let session: string | undefined;
   let framed = false;
   let length: string | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -43,6 +49,7 @@ export function readHead(status: number, raw: readonly Buffer[]): Head {
         break;
       case 14:
         if (is(name, 'content-length')) length = text(raw[i + 1]);
+        else if (is(name, SESSION_HEADER)) session = text(raw[i + 1]);
         break;
       case 16:
         if (is(name, 'www-authenticate')) challenge = joined(challenge, text(raw[i + 1]));
@@ -59,6 +66,7 @@ export function readHead(status: number, raw: readonly Buffer[]): Head {
     codings: encoding === '' ? NO_CODINGS : codingsOf(encoding),
     challenge,
     retryAfter,
+    session,
     ends: framed || length !== undefined ? 'framed' : 'close',
     lengthBytes: length === undefined ? undefined : Number(length),
   };

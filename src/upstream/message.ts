@@ -20,7 +20,7 @@ import type { Failure, ReadRequest } from './types.ts';
 const FRAMING_BYTES = 64 * 1024;
 
 /** What is waited for. */
-export interface Expected extends Pick<ReadRequest, 'maxBytes' | 'flow'> {
+export interface Expected extends Pick<ReadRequest, 'maxBytes' | 'flow' | 'onRequest'> {
   /** JSON text of the id the request went out with. */
   readonly id: string;
   readonly held: HeldBytes;
@@ -182,11 +182,12 @@ async function* dataOf(
 }
 
 /** @returns the answer, if the message is the response to this request. */
-function takeMessage(message: Uint8Array, { id, onNotification }: Expected): Answer | undefined {
+function takeMessage(message: Uint8Array, { id, onNotification, onRequest }: Expected): Answer | undefined {
   const watch = new JsonWatch();
   watch.push(message);
   if (watch.state !== 'complete') return undefined;
   if (watch.kind === 'notification') onNotification(message);
+  if (watch.kind === 'request') onRequest?.(message);
   if (watch.kind !== 'response') return undefined;
   // An error without an id, on the stream of this request, can only be about this request.
   const ours = watch.id === undefined || watch.id === 'null' ? watch.isError : sameId(watch.id, id);

@@ -26,8 +26,14 @@ export interface ReadRequest {
   readonly maxBytes: number;
   /** Larger: a result is handed on as it comes, if this member of it is an array; absent: failure `too_large`. */
   readonly flow?: { readonly array: string };
-  /** Each notification of an SSE answer, as the bytes of its JSON. Server requests are not handed on. */
+  /** Each notification of an SSE answer, as the bytes of its JSON. */
   readonly onNotification?: (message: Uint8Array) => void;
+  /** Each request of the server's own in an SSE answer: only servers of an older era send such. */
+  readonly onRequest?: (message: Uint8Array) => void;
+  /** Told the JSON text of the id of each sending. */
+  readonly onSent?: (id: string) => void;
+  /** Something that may take long by itself: the `call` timeout holds in place of `response`. */
+  readonly pace?: 'slow';
 }
 
 /** Why no answer came. The kind decides retry, blame and status (see `failure.ts`). */
@@ -59,6 +65,8 @@ export type ReadOutcome =
       readonly status: number;
       /** Monotonic milliseconds at which the response was whole. */
       readonly receivedAt: number;
+      /** Of an older era: the session that the server has opened. */
+      readonly session?: string;
     }
   /** A result too large to be held, on its way. Whoever takes it reads it or aborts it. */
   | { readonly kind: 'large'; readonly tail: FlowingTail }

@@ -1,209 +1,139 @@
-/** One upstream: its endpoints, their circuits, and the calls between them. */
-import { displayUrl } from '../config/display.ts';
+/**
+ * One upstream, whichever era its server speaks: asked as one of this era, and as an older one where it answers so.
+ *
+ * The verdict comes of `server/discover`, and is taken anew when the server says otherwise: when one that was of an
+ * older era answers with an error that only this era knows. *Spec:* protocol digest, "Eras".
+ */
 import type { UpstreamConfig } from '../config/types.ts';
-import { Balance, type Turn } from './balance.ts';
-import { type Attempt, type Link, readOnce } from './call.ts';
-import type { Verdict } from './circuit.ts';
-import { CANCELLED, failure, traitsOf } from './failure.ts';
-import { HELD_READS_BYTES, HeldBytes } from './held.ts';
-import { openListening } from './listen.ts';
-import type { ListenDeps } from './listen-held.ts';
-import { LISTEN_TIMES, type ListenTimes } from './listen-times.ts';
-import { openEndpoint, sumStats } from './pool.ts';
-import { streamOnce } from './stream.ts';
-import { inTurns } from './turns.ts';
-import type {
-  Failure,
-  Listening,
-  ReadOutcome,
-  ReadRequest,
-  StreamOutcome,
-  Upstream,
-  UpstreamObserver,
-} from './types.ts';
+import { HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION } from '../protocol/errors.ts';
+import { createHttp, type HttpUpstream, type UpstreamDeps } from './http.ts';
+import { callLegacy, LegacySessions, readLegacy } from './legacy.ts';
+import { openLegacyListening } from './legacy-listen.ts';
+import { LISTEN_TIMES } from './listen-times.ts';
+import type { Listening, ReadOutcome, ReadRequest, Upstream } from './types.ts';
 
-export interface UpstreamDeps {
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
-  readonly observer: UpstreamObserver;
-  /** Shared by all upstreams of a gateway; default: this one's own, of {@link HELD_READS_BYTES}. */
-  readonly held?: HeldBytes;
-  /** From 0 to below 1: when to listen again; default: `Math.random`. */
-  readonly random?: () => number;
-  /** Default: {@link LISTEN_TIMES}. */
-  readonly listenTimes?: ListenTimes;
-  /** Changes of state that an operator wants to read. *Never* holds credentials. */
-  readonly log?: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void;
-}
+export type { UpstreamDeps } from './http.ts';
 
-/** JSON-RPC codes that may be a label (reference/metrics.md); any other is `other`. */
-const LABEL_CODES: ReadonlySet<number> = new Set([
-  -32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022,
-]);
+type Era = 'unknown' | 'modern' | 'legacy';
 
 /** Opens an upstream; nothing is connected before the first call. */
 export function createUpstream(config: UpstreamConfig, deps: UpstreamDeps): Upstream {
-  const { name, timeouts, connections } = config;
-  const { now, observer, log, held = new HeldBytes(HELD_READS_BYTES) } = deps;
-  const endpoints = config.endpoints.map((url) =>
-    openEndpoint(url, { connections, connectMs: timeouts.connectMs }),
-  );
-  let lastId = 0;
-  let lastFailure: Failure | undefined;
-  let state: 'up' | 'down' | 'unknown' = 'unknown';
-
-  const become = (next: 'up' | 'down'): void => {
-    if (state === next) return;
-    state = next;
-    observer.upstreamUp(name, next);
-  };
-  const balance = new Balance({
-    endpoints,
-    now,
-    onEndpoint: (endpoint, change) => {
-      const which = { upstream: name, ...(endpoints.length > 1 && { endpoint: displayUrl(endpoint.url) }) };
-      if (change === 'closed') log?.('info', 'upstream answers again', which);
-      else {
-        const { kind: reason, detail } = lastFailure ?? CANCELLED;
-        log?.('warn', 'upstream left alone for a while', { ...which, reason, detail });
-      }
-    },
-    onChange: (change) => {
-      observer.circuitOpen(name, change);
-      if (change === 'open') become('down');
-    },
-  });
-
-  const link: Link = {
-    held,
-    timeouts,
-    now,
-    nextId: () => `"hg-${(++lastId).toString(36)}"`,
-    attempted: (outcome) => {
-      if (outcome !== undefined) observer.attempt(name, outcome);
-    },
-  };
-
-  const listenings = new Set<Listening>();
-  const listenDeps: ListenDeps = {
-    link,
-    balance,
-    times: deps.listenTimes ?? LISTEN_TIMES,
-    random: deps.random ?? Math.random,
-    answered: (turn, startedAt) => settle(turn, undefined, startedAt, 'ignored'),
-  };
-
-  const turnedAway = (): Failed => {
-    observer.attempt(name, 'circuit_open');
-    const rest = { retryAfterSeconds: balance.retryAfterSeconds };
-    return {
-      kind: 'failure',
-      failure: failure('circuit_open', 'destination_unavailable', 'the circuit is open', rest),
-    };
-  };
-
-  const settle = (turn: Turn, reason: Failure | undefined, startedAt: number, onTimeout: Verdict): void => {
-    lastFailure = reason ?? lastFailure;
-    const verdict = reason === undefined ? 'answered' : traitsOf(reason.kind).circuit;
-    turn.settle(verdict === 'timed_out' ? onTimeout : verdict, startedAt);
-    if (verdict === 'answered') become('up');
-  };
-
-  const operation = (method: string, errorType: string, startedAt: number): void =>
-    observer.upstreamOperation(name, method, errorType, (now() - startedAt) / 1000);
-
-  /** What the last of all attempts came to. */
-  const concluded = <Outcome extends ReadOutcome | StreamOutcome>(
-    attempt: Attempt<Outcome>,
-  ): Outcome | Failed => {
-    if (attempt.kind === 'opened') return attempt.outcome;
-    // Every endpoint that may be asked has refused the connection.
-    if (attempt.failure.kind === 'connect') become('down');
-    return { kind: 'failure', failure: attempt.failure };
-  };
-  const retrying = (reason: 'connect' | 'reset'): void => observer.retry(name, reason);
-
-  return {
-    name,
-    async read(request) {
-      const begunAt = now();
-      const ended = (reason: Failure | undefined): void =>
-        operation(request.method, reason === undefined ? '' : traitsOf(reason.kind).errorType, begunAt);
-      const last = await inTurns<ReadOutcome>(balance, now, {
-        use: 'read',
-        idempotent: request.idempotent,
-        signal: request.signal,
-        once: ({ endpoint, limitMs }) =>
-          readOnce(link, endpoint, request, { startedAt: begunAt, limitMs }, ended),
-        settle: (turn, attempt, startedAt) =>
-          settle(
-            turn,
-            failureIn(attempt),
-            startedAt,
-            timeoutVerdict(request, timeouts.responseMs, now() - startedAt),
-          ),
-        retrying,
-      });
-      if (last === undefined) return turnedAway();
-      const outcome = concluded(last);
-      if (outcome.kind !== 'large') operation(request.method, errorTypeOf(outcome), begunAt);
-      return outcome;
-    },
-    async stream(request) {
-      const begunAt = now();
-      const ended = (reason: Failure | undefined): void =>
-        operation(request.method, reason === undefined ? '' : traitsOf(reason.kind).errorType, begunAt);
-      const last = await inTurns<StreamOutcome>(balance, now, {
-        use: 'stream',
-        // What flows up cannot be sent twice.
-        idempotent: request.idempotent && request.body instanceof Uint8Array,
-        signal: request.signal,
-        once: ({ endpoint }) => streamOnce(link, endpoint, request, ended),
-        // A tool may be slow all by itself: its timeout weighs no more than any other failure.
-        settle: (turn, attempt, startedAt) => settle(turn, failureIn(attempt), startedAt, 'failed'),
-        retrying,
-      });
-      if (last === undefined) return turnedAway();
-      if (last.kind === 'unopened') ended(last.failure);
-      return concluded(last);
-    },
-    listen(request, on) {
-      const listening = openListening(listenDeps, request, on, () => listenings.delete(listening));
-      listenings.add(listening);
-      return listening;
-    },
-    stats: () => sumStats(endpoints.map((endpoint) => endpoint.stats())),
-    available: () => balance.available,
-    close: async () => {
-      for (const listening of listenings) listening.close();
-      await Promise.all(endpoints.map((endpoint) => endpoint.close()));
-    },
-  };
+  const http = createHttp(config, deps);
+  return config.protocol === 'modern' ? http : new EitherEra(config, http, deps);
 }
 
-type Failed = { readonly kind: 'failure'; readonly failure: Failure };
+class EitherEra implements Upstream {
+  readonly name: string;
+  readonly #http: HttpUpstream;
+  readonly #deps: UpstreamDeps;
+  readonly #sessions: LegacySessions;
+  readonly #listenings = new Set<Listening>();
+  readonly #fixed: boolean;
+  #era: Era;
 
-function failureIn(attempt: Attempt<ReadOutcome | StreamOutcome>): Failure | undefined {
-  if (attempt.kind === 'unopened') return attempt.failure;
-  return attempt.outcome.kind === 'failure' ? attempt.outcome.failure : undefined;
-}
-
-/** A list's first page waits 5 s; a probe of 2 s proves nothing, since servers take that long to start. */
-const HANGING_MS = 4_000;
-
-/** What a timeout of this read says: under a deadline that a healthy upstream keeps easily, that it hangs. */
-function timeoutVerdict({ deadlineMs }: ReadRequest, responseMs: number, waitedMs: number): Verdict {
-  return deadlineMs !== undefined && deadlineMs < responseMs && waitedMs >= HANGING_MS ? 'hung' : 'timed_out';
-}
-
-function errorTypeOf(outcome: Exclude<ReadOutcome, { kind: 'large' }>): string {
-  switch (outcome.kind) {
-    case 'answer':
-      if (outcome.answer.kind === 'result') return '';
-      return LABEL_CODES.has(outcome.answer.code) ? String(outcome.answer.code) : 'other';
-    case 'refused':
-      return 'other';
-    case 'failure':
-      return traitsOf(outcome.failure.kind).errorType;
+  constructor(config: UpstreamConfig, http: HttpUpstream, deps: UpstreamDeps) {
+    this.name = config.name;
+    this.#http = http;
+    this.#deps = deps;
+    this.#sessions = new LegacySessions(http.sessions);
+    this.#fixed = config.protocol === 'legacy';
+    this.#era = this.#fixed ? 'legacy' : 'unknown';
   }
+
+  async read(request: ReadRequest): Promise<ReadOutcome> {
+    if (this.#era === 'legacy') return this.#readLegacy(request);
+    const outcome = await this.#http.read(request);
+    if (request.method !== 'server/discover') return outcome;
+    if (!refusesEra(outcome)) {
+      if (outcome.kind === 'answer') this.#become('modern');
+      return outcome;
+    }
+    const older = await this.#readLegacy(request);
+    if (!isResult(older)) return outcome;
+    this.#become('legacy');
+    return older;
+  }
+
+  async stream(request: Parameters<Upstream['stream']>[0]): ReturnType<Upstream['stream']> {
+    if (this.#era !== 'legacy') return this.#http.stream(request);
+    return callLegacy(this.#sessions.of(request.headers), request);
+  }
+
+  listen(...[request, on]: Parameters<Upstream['listen']>): Listening {
+    if (this.#era !== 'legacy') return this.#http.listen(request, on);
+    const { random = Math.random, listenTimes = LISTEN_TIMES } = this.#deps;
+    const session = this.#sessions.of(request.headers);
+    const listening: Listening = openLegacyListening(
+      {
+        ...{ session, random, times: listenTimes },
+        events: (opened, signal) => this.#http.sessions.events(session.addressOf(opened), signal),
+      },
+      request.filter,
+      on,
+      () => this.#listenings.delete(listening),
+    );
+    this.#listenings.add(listening);
+    return listening;
+  }
+
+  stats(): ReturnType<Upstream['stats']> {
+    return this.#http.stats();
+  }
+
+  available(): boolean {
+    return this.#http.available();
+  }
+
+  async close(): Promise<void> {
+    for (const listening of this.#listenings) listening.close();
+    await this.#sessions.close();
+    await this.#http.close();
+  }
+
+  async #readLegacy(request: ReadRequest): Promise<ReadOutcome> {
+    const outcome = await readLegacy(this.#sessions.of(request.headers), request, this.#deps.now);
+    if (this.#fixed || this.#era !== 'legacy' || !isModern(outcome)) return outcome;
+    // A server that knows this era's errors is not the one it was.
+    this.#become('unknown');
+    return this.#http.read(request);
+  }
+
+  #become(era: Era): void {
+    if (this.#era === era) return;
+    this.#era = era;
+    if (era === 'legacy')
+      this.#deps.log?.('info', 'the upstream speaks an older revision: it is translated', {
+        upstream: this.name,
+      });
+  }
+}
+
+/** Codes that only servers of this era know. */
+const MODERN: ReadonlySet<number> = new Set([
+  HEADER_MISMATCH,
+  MISSING_CLIENT_CAPABILITY,
+  UNSUPPORTED_VERSION,
+]);
+/** Statuses by which a server of another era answers. */
+const OTHER_ERA: ReadonlySet<number> = new Set([400, 404, 405, 406, 415]);
+
+/** Whether an answer to what every server of an era knows says that this is none of that era. */
+function refusesEra(outcome: ReadOutcome): boolean {
+  switch (outcome.kind) {
+    case 'refused':
+      return OTHER_ERA.has(outcome.status);
+    case 'answer':
+      return outcome.answer.kind === 'error' && !MODERN.has(outcome.answer.code);
+    case 'large':
+    case 'failure':
+      return false;
+  }
+}
+
+function isModern(outcome: ReadOutcome): boolean {
+  return outcome.kind === 'answer' && outcome.answer.kind === 'error' && MODERN.has(outcome.answer.code);
+}
+
+function isResult(outcome: ReadOutcome): boolean {
+  return outcome.kind === 'answer' && outcome.answer.kind === 'result';
 }

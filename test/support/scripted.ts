@@ -97,6 +97,7 @@ export function upstreamConfig(name: string, rest: Partial<UpstreamConfig> = {})
     timeouts: { connectMs: 2_000, responseMs: 30_000, callMs: 300_000, streamIdleMs: 300_000 },
     connections: 64,
     subscribe: true,
+    protocol: 'modern',
     cache: { ttlDefaultMs: 0, ttlMaxMs: 86_400_000, scope: 'respect', staleIfErrorMs: 60_000 },
     ...rest,
   };

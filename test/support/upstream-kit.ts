@@ -25,6 +25,7 @@ export function upstreamConfig(url: URL, { connections = 8, ...timeouts }: Optio
     timeouts: { connectMs: 500, responseMs: 2_000, callMs: 5_000, streamIdleMs: 2_000, ...timeouts },
     connections,
     subscribe: true,
+    protocol: 'modern',
     cache: { ttlDefaultMs: 0, ttlMaxMs: 86_400_000, scope: 'respect', staleIfErrorMs: 60_000 },
   };
 }

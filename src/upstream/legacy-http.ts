@@ -1,0 +1,85 @@
+/** What sessions of an older era need of HTTP, beside requests: their event stream, and their end. */
+import { joinBytes } from '../protocol/answer.ts';
+import { PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
+import { Abort } from '../protocol/signal.ts';
+import { SseFramer } from '../protocol/sse.ts';
+import { unusableHead } from './call.ts';
+import { decoded } from './decode.ts';
+import { Exchange } from './exchange.ts';
+import type { SessionEvents } from './legacy-listen.ts';
+import type { SessionWire } from './legacy-session.ts';
+import type { Endpoint } from './pool.ts';
+import type { Upstream } from './types.ts';
+
+/** An event of a session's stream; what it says is short. */
+const MAX_EVENT_BYTES = 64 * 1024;
+/** How long a server may take to open the event stream. */
+const OPEN_MS = 10_000;
+/** Ending a session is a courtesy. */
+const END_MS = 1_000;
+
+interface Address {
+  readonly version: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export class HttpSessions implements SessionWire {
+  readonly read: Upstream['read'];
+  readonly stream: Upstream['stream'];
+  readonly #endpoint: Endpoint;
+
+  constructor({ read, stream }: Pick<Upstream, 'read' | 'stream'>, endpoint: Endpoint) {
+    this.read = read;
+    this.stream = stream;
+    this.#endpoint = endpoint;
+  }
+
+  /** Opens the event stream of a session. *Never* rejects. */
+  async events(address: Address, signal: Abort): Promise<SessionEvents> {
+    const exchange = new Exchange({
+      method: 'GET',
+      path: this.#endpoint.path,
+      headers: ['accept', 'text/event-stream', 'accept-encoding', 'identity', ...flat(address)],
+      signal,
+      overallMs: OPEN_MS,
+    });
+    const opening = await exchange.open(this.#endpoint.listens());
+    if (opening.kind === 'failure') return { kind: 'failure', failure: opening.failure };
+    const { head } = opening;
+    const unusable = unusableHead(head);
+    const body = unusable === undefined && head.media === 'sse' ? decoded(exchange, head.codings) : undefined;
+    if (head.status < 300 && body !== undefined) {
+      exchange.untimed();
+      return { kind: 'stream', messages: messagesOf(body) };
+    }
+    exchange.discard();
+    if (unusable !== undefined) return { kind: 'failure', failure: unusable };
+    return { kind: 'refused', status: head.status };
+  }
+
+  async end(headers: Readonly<Record<string, string>>): Promise<void> {
+    const exchange = new Exchange({
+      method: 'DELETE',
+      path: this.#endpoint.path,
+      headers: flat({ version: '', headers }),
+      signal: new Abort(),
+      overallMs: END_MS,
+    });
+    await exchange.open(this.#endpoint.reads);
+    exchange.discard();
+  }
+}
+
+function flat({ version, headers }: Address): string[] {
+  return [...(version === '' ? [] : [PROTOCOL_VERSION_HEADER, version]), ...Object.entries(headers).flat()];
+}
+
+/** @throws UpstreamError when the stream breaks off. */
+async function* messagesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const framer = new SseFramer(MAX_EVENT_BYTES);
+  for await (const chunk of body) {
+    for (const { part, data, message } of framer.push(chunk)) {
+      if (part === 'whole' && data !== undefined && message) yield joinBytes(data);
+    }
+  }
+}
