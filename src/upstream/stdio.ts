@@ -1,0 +1,265 @@
+/**
+ * An upstream that is a process: one JSON-RPC message a line, everybody's requests on one channel.
+ *
+ * So each goes out under an id, and with a progress token, of the gateway's own; what comes back is told apart by
+ * them. What is about no request is told to whoever listens. *Bounded by* {@link MAX_UNDER_WAY} and the bounds of each
+ * request. *Never* rejects. *Spec:* basic/transports, "stdio".
+ */
+import { readAnswer } from '../protocol/answer.ts';
+import { METHOD_NOT_FOUND } from '../protocol/errors.ts';
+import { memberOf, objectMembers, type Span, stringValue, textOf } from '../protocol/json.ts';
+import { JsonWatch } from '../protocol/json-watch.ts';
+import type { Child } from './child.ts';
+import { CANCELLED, failure, traitsOf } from './failure.ts';
+import type { SessionEvents } from './legacy-listen.ts';
+import type { SessionWire } from './legacy-session.ts';
+import type { Supervisor } from './supervisor.ts';
+import type { AttemptOutcome, Failure, ReadOutcome, ReadRequest, StreamOutcome, StreamRequest } from './types.ts';
+
+/** Requests under way on one channel. */
+const MAX_UNDER_WAY = 1_000;
+/** Notifications that a slow listener is behind: what is beyond is told as a broken stream. */
+const MAX_UNHEARD = 1_000;
+/** How long a process that is being started is waited for; shorter where the request has less time. */
+const START_MS = 10_000;
+
+export interface StdioDeps {
+  readonly timeouts: { readonly responseMs: number; readonly callMs: number };
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Told after each request. */
+  readonly attempted: (outcome: AttemptOutcome | undefined) => void;
+}
+
+/** One request under way. */
+interface Pending {
+  readonly request: ReadRequest;
+  /** The client's progress token, JSON text. */
+  readonly token: string | undefined;
+  /** Called at most once. */
+  readonly settle: (outcome: ReadOutcome) => void;
+  /** A sign of life. */
+  readonly alive: () => void;
+}
+
+export class StdioWire implements SessionWire {
+  readonly #deps: StdioDeps;
+  readonly #pending = new Map<string, Pending>();
+  readonly #listeners = new Set<Unheard>();
+  readonly #supervisor: Supervisor;
+  #lastId = 0;
+  /** Counts the processes: a session is with one of them. */
+  life = 0;
+
+  /** @param supervise makes the process known; its messages come to {@link attach}. */
+  constructor(deps: StdioDeps, supervise: (wire: StdioWire) => Supervisor) {
+    this.#deps = deps;
+    this.#supervisor = supervise(this);
+  }
+
+  /** A new process. @returns whom it tells. */
+  attach(child: Child): { message(bytes: Uint8Array): void; ended(reason: Failure): void } {
+    this.life++;
+    return {
+      message: (bytes) => this.#message(child, bytes),
+      ended: (reason) => this.#ended(reason),
+    };
+  }
+
+  async read(request: ReadRequest): Promise<ReadOutcome> {
+    const { responseMs, callMs } = this.#deps.timeouts;
+    const mostMs = request.pace === 'slow' ? callMs : responseMs;
+    const patienceMs = Math.min(request.deadlineMs ?? mostMs, mostMs);
+    const startedAt = this.#deps.now();
+    const child = await this.#supervisor.get(Math.min(patienceMs, START_MS));
+    const outcome =
+      'kind' in child
+        ? failed(child)
+        : request.signal.aborted
+          ? failed(CANCELLED)
+          : await this.#ask(child, request, startedAt, patienceMs);
+    this.#deps.attempted(attemptOf(outcome));
+    return outcome;
+  }
+
+  /** For notifications and responses: nothing comes back. */
+  async stream({ body }: Pick<StreamRequest, 'body'>): Promise<StreamOutcome> {
+    const child = await this.#supervisor.get(0);
+    if (!('kind' in child) && body instanceof Uint8Array) child.send(body);
+    return { kind: 'whole', chunks: [] };
+  }
+
+  /** The process ends with the gateway, and its session with it. */
+  async end(): Promise<void> {}
+
+  async events(): Promise<SessionEvents> {
+    const child = await this.#supervisor.get(START_MS);
+    if ('kind' in child) return { kind: 'failure', failure: child };
+    const unheard = new Unheard(() => this.#listeners.delete(unheard));
+    this.#listeners.add(unheard);
+    return { kind: 'stream', messages: unheard };
+  }
+
+  close(): Promise<void> {
+    return this.#supervisor.close();
+  }
+
+  #ask(child: Child, request: ReadRequest, startedAt: number, patienceMs: number): Promise<ReadOutcome> {
+    if (this.#pending.size >= MAX_UNDER_WAY)
+      return Promise.resolve(failed(failure('full', 'destination_unavailable', 'too many requests')));
+    const { now, timeouts } = this.#deps;
+    const id = `"hg-${(++this.#lastId).toString(36)}"`;
+    const { text, token } = withToken(request.params, id);
+    return new Promise((resolve) => {
+      let timer: NodeJS.Timeout;
+      const settle = (outcome: ReadOutcome): void => {
+        if (!this.#pending.delete(id)) return;
+        clearTimeout(timer);
+        request.signal.removeEventListener('abort', leave);
+        resolve(outcome);
+      };
+      const giveUp = (reason: Failure): void => {
+        settle(failed(reason));
+        // *Spec:* basic/patterns/cancellation: `initialize` cannot be taken back.
+        if (request.method !== 'initialize')
+          child.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
+      };
+      const leave = (): void => giveUp(CANCELLED);
+      const wait = (ms: number): NodeJS.Timeout =>
+        setTimeout(() => giveUp(failure('timeout', 'http_response_timeout', `no answer within ${patienceMs} ms`)), ms);
+      const alive = (): void => {
+        if (request.deadlineMs !== undefined) return;
+        clearTimeout(timer);
+        timer = wait(Math.max(0, Math.min(patienceMs, startedAt + timeouts.callMs - now())));
+      };
+      timer = wait(Math.max(0, startedAt + patienceMs - now()));
+      this.#pending.set(id, { request, token, settle, alive });
+      request.signal.addEventListener('abort', leave, { once: true });
+      request.onSent?.(id);
+      const sent = child.send(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${text}}`);
+      if (!sent) settle(failed(failure('reset', 'connection_terminated', 'the process takes no more')));
+    });
+  }
+
+  #message(child: Child, bytes: Uint8Array): void {
+    const watch = new JsonWatch();
+    watch.push(bytes);
+    if (watch.state !== 'complete') return;
+    switch (watch.kind) {
+      case 'response':
+        return this.#answered(watch.id ?? '', bytes);
+      case 'request':
+        return decline(child, bytes);
+      case 'notification':
+        if (this.#progressed(bytes)) return;
+        for (const listener of this.#listeners) listener.push(bytes);
+        return;
+      case 'unknown':
+    }
+  }
+
+  #answered(id: string, bytes: Uint8Array): void {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return;
+    if (bytes.length > pending.request.maxBytes)
+      return pending.settle(failed(failure('too_large', 'http_response_body_size', `${bytes.length} bytes`)));
+    const answer = readAnswer(bytes, id);
+    pending.settle(
+      answer.kind === 'broken'
+        ? failed(failure('broken', 'http_protocol_error', answer.reason))
+        : { kind: 'answer', answer, status: 200, receivedAt: this.#deps.now() },
+    );
+  }
+
+  /** @returns whether it was the progress of a request under way. */
+  #progressed(bytes: Uint8Array): boolean {
+    const members = objectMembers(bytes, 0) ?? [];
+    const method = memberOf(members, 'method');
+    if (method === undefined || stringValue(bytes, method) !== 'notifications/progress') return false;
+    const params = memberOf(members, 'params');
+    const token = params && memberOf(objectMembers(bytes, params.start) ?? [], 'progressToken');
+    const pending = token && this.#pending.get(textOf(bytes, token));
+    if (token === undefined || pending === undefined) return true;
+    pending.alive();
+    if (pending.token !== undefined) pending.request.onNotification?.(replaced(bytes, token, pending.token));
+    return true;
+  }
+
+  #ended(reason: Failure): void {
+    const broken = failure('reset', 'connection_terminated', reason.detail);
+    for (const { settle } of [...this.#pending.values()]) settle(failed(broken));
+    for (const listener of [...this.#listeners]) listener.end();
+  }
+}
+
+/** What a listener has not taken yet; ends when the process does. */
+class Unheard implements AsyncIterable<Uint8Array> {
+  readonly #onEnd: () => void;
+  readonly #queue: Uint8Array[] = [];
+  #woken: (() => void) | undefined;
+  #over = false;
+
+  constructor(onEnd: () => void) {
+    this.#onEnd = onEnd;
+  }
+
+  push(message: Uint8Array): void {
+    if (this.#queue.length >= MAX_UNHEARD) return this.end();
+    this.#queue.push(message);
+    this.#woken?.();
+  }
+
+  end(): void {
+    this.#over = true;
+    this.#onEnd();
+    this.#woken?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    try {
+      for (;;) {
+        for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) yield next;
+        if (this.#over) return;
+        await new Promise<void>((resolve) => {
+          this.#woken = resolve;
+        });
+      }
+    } finally {
+      this.end();
+    }
+  }
+}
+
+const failed = (reason: Failure): ReadOutcome => ({ kind: 'failure', failure: reason });
+
+function attemptOf(outcome: ReadOutcome): AttemptOutcome | undefined {
+  if (outcome.kind === 'failure') return traitsOf(outcome.failure.kind).attempt;
+  return outcome.kind === 'answer' && outcome.answer.kind === 'error' ? 'rpc_error' : 'ok';
+}
+
+/** The params with another progress token, where they have one. */
+function withToken(params: string, id: string): { readonly text: string; readonly token: string | undefined } {
+  const bytes = Buffer.from(params);
+  const meta = memberOf(objectMembers(bytes, 0) ?? [], '_meta');
+  const token = meta && memberOf(objectMembers(bytes, meta.start) ?? [], 'progressToken');
+  if (token === undefined) return { text: params, token: undefined };
+  return { text: replaced(bytes, token, id).toString(), token: textOf(bytes, token) };
+}
+
+function replaced(bytes: Uint8Array, { start, end }: Span, text: string): Buffer {
+  return Buffer.concat([bytes.subarray(0, start), Buffer.from(text), bytes.subarray(end)]);
+}
+
+/** A server asks only what the client said it can: nothing here. Some ask all the same, and wait. */
+function decline(child: Child, bytes: Uint8Array): void {
+  const members = objectMembers(bytes, 0) ?? [];
+  const id = memberOf(members, 'id');
+  const method = memberOf(members, 'method');
+  if (id === undefined) return;
+  const isPing = method !== undefined && stringValue(bytes, method) === 'ping';
+  const answer = isPing
+    ? '"result":{}'
+    : `"error":{"code":${METHOD_NOT_FOUND},"message":"The client does not offer this"}`;
+  child.send(`{"jsonrpc":"2.0","id":${textOf(bytes, id)},${answer}}`);
+}
+
