@@ -1,6 +1,6 @@
 /** What of a request reaches which upstream. By default: nothing that says who the caller is. */
 import { createHash } from 'node:crypto';
-import type { UpstreamConfig } from '../config/types.ts';
+import type { ProcessConfig, UpstreamConfig } from '../config/types.ts';
 import { BoundedMap } from '../protocol/bounded-map.ts';
 import { type Head, PARAM_HEADER_PREFIX, passedOn } from '../protocol/headers.ts';
 
@@ -120,7 +120,7 @@ function tokenExpiry(authorization: string | undefined): number | undefined {
   }
 }
 
-/** What makes an upstream's answers beside the request: where it is, and as whom it is asked. */
+/** What makes an upstream's answers beside the request: where it is, or what is started, and as whom it is asked. */
 export function upstreamIdentity(upstream: UpstreamConfig): string {
   const hash = createHash('sha256');
   const parts = [
@@ -129,7 +129,21 @@ export function upstreamIdentity(upstream: UpstreamConfig): string {
     upstream.auth.type,
     ...Object.entries(ownCredential(upstream)).flat(),
     ...upstream.forwardHeaders,
+    ...(upstream.process === undefined ? [] : processIdentity(upstream.process)),
   ];
   for (const part of parts) hash.update(`${part.length}:${part};`);
   return hash.digest('base64url');
+}
+
+/** Another program, other arguments or another variable may be another account. */
+function processIdentity({ command, args, env, cwd }: ProcessConfig): readonly string[] {
+  const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    'process',
+    command,
+    ...(cwd === undefined ? ['inherited'] : ['cwd', cwd]),
+    `${args.length}`,
+    ...args,
+    ...variables.flatMap(([name, value]) => [name, value.reveal()]),
+  ];
 }

@@ -9,7 +9,7 @@ import { hash } from 'node:crypto';
 export interface KeyParts {
   /** The upstream's configured name, never what it calls itself. */
   readonly upstream: string;
-  /** Digest of what makes its answers: endpoints, auth type and credential, `forwardHeaders`. */
+  /** Digest of what makes its answers: endpoints or command, auth type and credential, `forwardHeaders`. */
   readonly upstreamDigest: string;
   /** The protocol revision of the request. */
   readonly revision: string;

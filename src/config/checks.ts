@@ -1,16 +1,16 @@
 /** What no single value shows: references, overlaps, and combinations that would fail open. */
 import { isRemoved, methodRow } from '../protocol/methods.ts';
 import { collide, formatAddress, isLoopback } from './address.ts';
+import { checkWay } from './checks-process.ts';
 import { checkRedis } from './checks-redis.ts';
 import type { Draft, DraftRoute } from './draft.ts';
-import { URL_STAND_INS } from './later.ts';
 import { upstreamNameMend, uriPatternMend } from './mends.ts';
 import { nearest } from './nearest.ts';
 import type { Path } from './problems.ts';
 import type { Report } from './report.ts';
 import { ADMIN_TOKEN } from './schema-listen.ts';
 import type { AuthoredRule } from './schema-route.ts';
-import { type AuthoredUpstream, URL_HINT } from './schema-upstream.ts';
+import type { AuthoredUpstream } from './schema-upstream.ts';
 import type { Address } from './types.ts';
 
 /** Looks at everything between the pieces; each check stands alone. */
@@ -70,7 +70,7 @@ function checkAdmin(draft: Draft, report: Report): void {
 
 function checkUpstream(name: string, upstream: AuthoredUpstream, report: Report): void {
   const { auth, forwardHeaders, cache } = upstream;
-  checkEndpoints(name, upstream, report);
+  checkWay(name, upstream, report);
   for (const [index, header] of forwardHeaders.entries()) {
     const path = ['upstreams', name, 'forwardHeaders', index];
     if (auth.type === 'header' && auth.name.toLowerCase() === header.toLowerCase()) {
@@ -92,21 +92,6 @@ function checkUpstream(name: string, upstream: AuthoredUpstream, report: Report)
       ['upstreams', name, 'cache', 'scope'],
       "public shows every caller what was answered to another's credential; write respect unless that is meant",
     );
-  }
-}
-
-function checkEndpoints(name: string, { url, endpoints = [] }: AuthoredUpstream, report: Report): void {
-  const has = (key: string): boolean => report.has(['upstreams', name, key]);
-  if (has('url') && has('endpoints')) {
-    report.errorAtKey(['upstreams', name, 'endpoints'], 'write url or endpoints, not both');
-  } else if (url === undefined && !['url', 'endpoints', ...URL_STAND_INS].some(has)) {
-    report.error(['upstreams', name, 'url'], `missing: ${URL_HINT}`);
-  }
-  const known = new Set<string>();
-  for (const [index, { href }] of endpoints.entries()) {
-    if (known.has(href))
-      report.error(['upstreams', name, 'endpoints', index], 'remove it: the same endpoint stands above');
-    known.add(href);
   }
 }
 

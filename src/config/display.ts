@@ -1,4 +1,5 @@
-/** How the URL of an upstream may be shown: in the log, at start-up, on the admin page. */
+/** How the address of an upstream may be shown: in the log, at start-up, on the admin page. */
+import type { ProcessConfig } from './types.ts';
 
 const DISPLAY = new WeakMap<URL, string>();
 const REDACTED = '[redacted]';
@@ -15,4 +16,26 @@ export function displayUrl(url: URL): string {
   if (noted !== undefined) return noted;
   const query = [...url.searchParams.keys()].map((key) => `${encodeURIComponent(key)}=${REDACTED}`).join('&');
   return query === '' ? url.href : `${url.origin}${url.pathname}?${query}`;
+}
+
+const EXPANDED_ARGS = new WeakMap<ProcessConfig, ReadonlySet<number>>();
+
+/** Notes which arguments came out of the environment or a file: each of them may be a key. */
+export function noteExpandedArgs(process: ProcessConfig, isExpanded: (index: number) => boolean): void {
+  EXPANDED_ARGS.set(process, new Set([...process.args.keys()].filter(isExpanded)));
+}
+
+/** The arguments without those that may be a secret. Use it wherever they are shown. */
+export function displayArgs(process: ProcessConfig): readonly string[] {
+  const expanded = EXPANDED_ARGS.get(process);
+  return process.args.map((arg, index) => (expanded?.has(index) === true ? REDACTED : arg));
+}
+
+/** What a process was given and nobody may see: it may well say it itself. */
+export function secretsOf(process: ProcessConfig): readonly string[] {
+  const expanded = EXPANDED_ARGS.get(process);
+  return [
+    ...Object.values(process.env).map((value) => value.reveal()),
+    ...process.args.filter((_, index) => expanded?.has(index) === true),
+  ];
 }

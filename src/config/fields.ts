@@ -7,7 +7,7 @@ import type { Address } from './types.ts';
 import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from './units.ts';
 
 /** Bound on one string: enough for every URL and token, too little to be a mistake with a file. */
-const MAX_TEXT = 8192;
+export const MAX_TEXT = 8192;
 
 /** Says what to write instead, or nothing when the text is fine. */
 export type Mend = (text: string) => string | undefined;
@@ -165,13 +165,17 @@ export function node() {
     .meta({ title: 'node' });
 }
 
-/** A value that is never shown. What `print-config` writes in its place is refused: it would be a secret known to all. */
+/** Refuses what `print-config` writes in place of a secret: it would be a secret known to all. */
+export const notPrinted: Mend = (value) =>
+  value.includes('[redacted]')
+    ? 'write the real value: [redacted] is what print-config shows in its place'
+    : undefined;
+
+/** A value that is never shown. */
 export function secret(hint: string, mend: Mend = () => undefined) {
-  const check: Mend = (value) =>
-    value.includes('[redacted]')
-      ? 'write the real value: [redacted] is what print-config shows in its place'
-      : mend(value);
-  return text('secret', hint, check).transform((value) => new Secret(value));
+  return text('secret', hint, (value) => notPrinted(value) ?? mend(value)).transform(
+    (value) => new Secret(value),
+  );
 }
 
 /** A secret that travels in a header. */

@@ -13,12 +13,6 @@ const due = (path: string, what: string, part: 4 | 5): LaterKey => ({
 });
 
 const LATER: readonly LaterKey[] = [
-  due('upstreams.*.protocol', 'upstreams of older protocol revisions are', 4),
-  due('upstreams.*.command', 'stdio upstreams are', 4),
-  due('upstreams.*.args', 'stdio upstreams are', 4),
-  due('upstreams.*.env', 'stdio upstreams are', 4),
-  due('upstreams.*.cwd', 'stdio upstreams are', 4),
-  due('upstreams.*.shared', 'stdio upstreams are', 4),
   due('upstreams.*.cache.rules', 'cache rules are', 4),
   due('reload', 'reloading is', 5),
   {
@@ -31,9 +25,6 @@ const LATER: readonly LaterKey[] = [
     message: 'not yet: TLS of upstreams is always verified against the system; remove this key',
   },
 ];
-
-/** Keys of later parts that stand in for `url`: with one of them, a missing `url` is no second problem. */
-export const URL_STAND_INS: readonly string[] = ['command'];
 
 /** What to say about a key of a later part; undefined when the key is simply unknown. */
 export function notYet(path: Path): string | undefined {

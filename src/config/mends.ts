@@ -181,6 +181,23 @@ export const uriPatternMend: Mend = (text) => {
 export const namePatternMend: Mend = (text) =>
   CONTROL.test(text) ? 'write it without control characters' : undefined;
 
+/** No system takes a NUL in what a process is started with. */
+export const processTextMend: Mend = (text) =>
+  text.includes('\u0000') ? 'write it without NUL characters' : undefined;
+
+export const commandMend: Mend = (text) => {
+  if (CONTROL.test(text)) return 'write it without control characters';
+  // Whoever writes a whole command line would be told that there is no such file.
+  return /^[^\s/]+\s+\S/.test(text)
+    ? 'write the program alone, and what follows it as args: no shell reads this'
+    : undefined;
+};
+
+export const variableNameMend: Mend = (text) =>
+  /^[^\s=]+$/.test(text) && !CONTROL.test(text)
+    ? undefined
+    : 'write the name of a variable, such as DOCS_TOKEN, without "=" and white space';
+
 export const methodMend: Mend = (text) =>
   /^[A-Za-z$_][A-Za-z0-9$_./-]*$/.test(text)
     ? undefined

@@ -1,6 +1,6 @@
 /** Authored → normalised, once. */
 import { adminAddress, listenAddress } from './checks.ts';
-import { noteAuthoredUrl } from './display.ts';
+import { noteAuthoredUrl, noteExpandedArgs } from './display.ts';
 import type { Document } from './document.ts';
 import type { Authored } from './schema.ts';
 import { type AuthoredAdmin, type AuthoredListen, listenSchema } from './schema-listen.ts';
@@ -11,6 +11,7 @@ import type {
   Address,
   HeadgateConfig,
   ListenConfig,
+  ProcessConfig,
   RedisConfig,
   RouteConfig,
   UpstreamConfig,
@@ -67,7 +68,12 @@ export function normalize(authored: Authored, document: Document): HeadgateConfi
         if (url !== undefined) noteAuthoredUrl(url, document.authored(['upstreams', name, 'url']));
         for (const [index, endpoint] of endpoints.entries())
           noteAuthoredUrl(endpoint, document.authored(['upstreams', name, 'endpoints', index]));
-        return [name, normalizeUpstream(name, upstream)];
+        const config = normalizeUpstream(name, upstream);
+        if (config.process !== undefined)
+          noteExpandedArgs(config.process, (index) =>
+            document.isExpanded(['upstreams', name, 'args', index]),
+          );
+        return [name, config];
       }),
     ),
     routes: authored.routes.map(normalizeRoute),
@@ -116,6 +122,8 @@ function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamCo
   return {
     name,
     endpoints: upstream.url === undefined ? (upstream.endpoints ?? []) : [upstream.url],
+    process: normalizeProcess(upstream),
+    protocol: upstream.protocol,
     claims: { resources: upstream.resources, tools: upstream.tools, prompts: upstream.prompts },
     auth:
       upstream.auth.type === 'header'
@@ -138,6 +146,10 @@ function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamCo
       staleIfErrorMs: cache.staleIfError,
     },
   };
+}
+
+function normalizeProcess({ command, args, env, cwd, shared }: AuthoredUpstream): ProcessConfig | undefined {
+  return command === undefined ? undefined : { command, args, env, cwd, shared };
 }
 
 function normalizeRedis(redis: AuthoredRedis, mostBytes: number): RedisConfig {

@@ -1,11 +1,12 @@
 /** The effective configuration as YAML: every default written out, every secret redacted, in the shape that is read. */
 import { stringify } from 'yaml';
 import { formatAddress } from './address.ts';
-import { displayUrl } from './display.ts';
+import { displayArgs, displayUrl } from './display.ts';
 import { Secret } from './secret.ts';
 import type {
   HeadgateConfig,
   ListenConfig,
+  ProcessConfig,
   RedisConfig,
   RouteConfig,
   RuleConfig,
@@ -70,35 +71,45 @@ function listenShape({ address, hosts, origins, limits, trustedProxies }: Listen
   };
 }
 
-function upstreamShape({
-  endpoints,
-  claims,
-  auth,
-  forwardHeaders,
-  timeouts,
-  connections,
-  subscribe,
-  cache,
-}: UpstreamConfig) {
-  const [url, ...more] = endpoints.map(displayUrl);
+function upstreamShape(upstream: UpstreamConfig) {
+  const { process, protocol, claims, auth, forwardHeaders, timeouts, connections, subscribe, cache } =
+    upstream;
+  // What is written of HTTP only would be refused beside a command.
+  const isHttp = process === undefined;
   return {
-    ...(more.length === 0 ? { url } : { endpoints: [url, ...more] }),
+    ...(isHttp ? endpointsShape(upstream) : processShape(process)),
+    protocol,
     ...claims,
-    auth: authShape(auth),
-    forwardHeaders,
+    ...(isHttp && { auth: authShape(auth), forwardHeaders }),
     timeouts: {
       connect: formatDuration(timeouts.connectMs),
       response: formatDuration(timeouts.responseMs),
       call: formatDuration(timeouts.callMs),
       streamIdle: formatDuration(timeouts.streamIdleMs),
     },
-    connections,
+    ...(isHttp && { connections }),
     subscribe,
     cache: {
       ttl: { default: formatDuration(cache.ttlDefaultMs), max: formatDuration(cache.ttlMaxMs) },
       scope: cache.scope,
       staleIfError: formatDuration(cache.staleIfErrorMs),
     },
+  };
+}
+
+function endpointsShape({ endpoints }: UpstreamConfig) {
+  const [url, ...more] = endpoints.map(displayUrl);
+  return more.length === 0 ? { url } : { endpoints: [url, ...more] };
+}
+
+function processShape(process: ProcessConfig) {
+  const { command, env, cwd, shared } = process;
+  return {
+    command,
+    args: displayArgs(process),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
+    ...(cwd === undefined ? {} : { cwd }),
+    shared,
   };
 }
 

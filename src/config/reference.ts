@@ -84,7 +84,7 @@ function plural(type: string): string {
 function fallback(schema: JsonSchema): string {
   if (schema.default === undefined) return 'none';
   const isEmptyMapping = JSON.stringify(schema.default) === '{}';
-  if (isEmptyMapping) return 'see below';
+  if (isEmptyMapping && schema.properties !== undefined) return 'see below';
   return asYaml(schema.default);
 }
 

@@ -62,7 +62,9 @@ export function jsonSchemaText(): string {
 }
 
 /** What the schema of zod cannot say of several keys, the checks do. */
-const ONE_ADDRESS: readonly JsonSchema[] = [{ required: ['url'] }, { required: ['endpoints'] }];
+const ONE_ADDRESS: readonly JsonSchema[] = ['url', 'endpoints', 'command'].map((key) => ({
+  required: [key],
+}));
 const ONE_REDIS: readonly JsonSchema[] = ['url', 'sentinel', 'cluster'].map((key) => ({ required: [key] }));
 
 /** Where `${VAR}` may stand for a number or a patterned text, editors should not underline it. */

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { choice, count, duration, flag, headerSecret, list, mapping, say, text } from './fields.ts';
 import * as mend from './mends.ts';
+import { processShape } from './schema-process.ts';
 
 const auth = z.discriminatedUnion(
   'type',
@@ -78,13 +79,14 @@ const MAX_ENDPOINTS = 16;
 
 const endpoint = () => text('URL', URL_HINT, mend.upstreamUrlMend).transform((value) => new URL(value));
 
-/** One upstream. That `url` or `endpoints` is there, and not both, is looked at in `checks.ts`. */
+/** One upstream. That one of `url`, `endpoints` and `command` is there, `checks-process.ts` says. */
 export const upstreamSchema = mapping(
   {
     url: endpoint()
       .optional()
       .meta({
-        description: 'The MCP endpoint of the server, used as written. This or `endpoints` is required.',
+        description:
+          'The MCP endpoint of the server, used as written. This, `endpoints` or `command` is required.',
         examples: ['http://docs:3000/mcp'],
       }),
     endpoints: list(
@@ -99,6 +101,11 @@ export const upstreamSchema = mapping(
           'In place of `url`: several endpoints of one server that answer alike. Each request goes to the one with the fewest under way; one that fails is left alone for a while.',
         examples: [['http://docs-0:3000/mcp', 'http://docs-1:3000/mcp']],
       }),
+    ...processShape,
+    protocol: choice(['auto', 'modern', 'legacy']).default('auto').meta({
+      description:
+        'What the upstream speaks: `modern` is 2026-07-28, `legacy` the revisions before it with their `initialize`, `auto` finds out.',
+    }),
     resources: list(
       text('URI pattern', 'write a URI, a glob such as docs://** or a template', mend.uriPatternMend),
       'write a list of URIs, globs or templates',

@@ -37,10 +37,27 @@ export type UpstreamAuth =
   | { readonly type: 'header'; readonly name: string; readonly value: Secret }
   | { readonly type: 'forward'; readonly shared: boolean };
 
+/** A program that speaks MCP over its standard input and output. */
+export interface ProcessConfig {
+  /** A name, looked for in `PATH`, or a path; a relative one starts at `cwd`. */
+  readonly command: string;
+  /** Show them by `displayArgs` only. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, Secret>>;
+  /** `undefined`: the gateway's own. */
+  readonly cwd: string | undefined;
+  /** Whether callers with credentials may use the one process, too. */
+  readonly shared: boolean;
+}
+
 export interface UpstreamConfig {
   readonly name: string;
-  /** One or more absolute http(s) URLs of the same server. */
+  /** Absolute http(s) URLs of the same server: one or more, or none where there is a `process`. */
   readonly endpoints: readonly URL[];
+  /** What is started in place of `endpoints`. */
+  readonly process: ProcessConfig | undefined;
+  /** `modern`: 2026-07-28; `legacy`: the revisions before it; `auto`: whichever it turns out to speak. */
+  readonly protocol: 'auto' | 'modern' | 'legacy';
   readonly claims: {
     /** URI literals, globs (`docs://**`) or RFC 6570 templates; empty: the upstream claims nothing of the kind. */
     readonly resources: readonly string[];

@@ -95,6 +95,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'config/mends MAX_PREFIX_CHARS': 'nodes, number of the database, key prefix of Redis',
   'config/mends MAX_REDIS_DB': 'nodes, number of the database, key prefix of Redis',
   'config/schema-upstream MAX_ENDPOINTS': 'endpoints of an upstream, trial of one that failed',
+  'config/schema-process MAX_WORDS': 'lists in the configuration',
   'config/syntax MAX_WRITTEN_DEPTH': 'nesting, string, secret in the configuration',
   'edge/body LINGER_MS': 'sending on after the answer, after a refusal of what is no HTTP',
   'edge/cors MAX_NAMES': 'names asked for in a preflight',
@@ -600,6 +601,8 @@ const HERE: Readonly<Record<string, () => void>> = {
       ],
       [10_000, (items) => ({ upstream: `url: http://a/, tools: [${items}]` }), (i) => `t${i}`],
       [64, (items) => ({ upstream: `url: http://a/, forwardHeaders: [${items}]` }), (i) => `x-h${i}`],
+      [256, (items) => ({ upstream: `command: npx, args: [${items}]` }), () => '-v'],
+      [256, (items) => ({ upstream: `command: npx, env: { ${items} }` }), (i) => `A${i}: b`],
       [64, (items) => ({ top: `cache: { partition: { headers: [${items}] } }` }), (i) => `x-h${i}`],
     ];
     for (const [most, parts, item] of cases) {

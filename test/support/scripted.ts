@@ -91,6 +91,8 @@ export function upstreamConfig(name: string, rest: Partial<UpstreamConfig> = {})
   return {
     name,
     endpoints: [new URL(`http://${name}.invalid/mcp`)],
+    process: undefined,
+    protocol: 'auto',
     claims: { resources: [], tools: [], prompts: [] },
     auth: { type: 'none' },
     forwardHeaders: [],

@@ -19,6 +19,8 @@ export function upstreamConfig(url: URL, { connections = 8, ...timeouts }: Optio
   return {
     name: 'docs',
     endpoints: [url],
+    process: undefined,
+    protocol: 'auto',
     claims: { resources: [], tools: [], prompts: [] },
     auth: { type: 'none' },
     forwardHeaders: [],

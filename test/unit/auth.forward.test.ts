@@ -1,7 +1,9 @@
 /** What of a request reaches an upstream. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { forwardedHeaders, paramHeaders, varyingHeaders } from '../../src/auth/forward.ts';
+import { forwardedHeaders, paramHeaders, upstreamIdentity, varyingHeaders } from '../../src/auth/forward.ts';
+import { Secret } from '../../src/config/secret.ts';
+import type { ProcessConfig } from '../../src/config/types.ts';
 import { type Head, readHead } from '../../src/protocol/headers.ts';
 import { catalogue, fleet, upstreamConfig } from '../support/scripted.ts';
 
@@ -75,4 +77,30 @@ test('R9: without Connection everything configured crosses', () => {
 test('R22: several lines of cookies are one list of cookies, and of other headers one list of values', () => {
   const of = head('cookie', 'a=1', 'Cookie', 'b=2', 'x-tenant', 'T', 'X-Tenant', 'U');
   assert.deepEqual(forwardedHeaders(tenants, of), { cookie: 'a=1; b=2', 'x-tenant': 'T, U' });
+});
+
+test('what makes the answers of a process is all that it is started with, and nothing else', () => {
+  const identity = (rest: Partial<ProcessConfig>): string =>
+    upstreamIdentity(
+      upstreamConfig('a', {
+        endpoints: [],
+        process: { command: 'npx', args: ['a', 'b'], env: {}, cwd: undefined, shared: false, ...rest },
+      }),
+    );
+  const secret = (text: string) => new Secret(text);
+  const different = [
+    {},
+    { command: 'npm' },
+    { args: ['a'] },
+    { args: ['a', 'b', ''] },
+    { args: ['ab'] },
+    { cwd: '/' },
+    { args: ['a'], env: { b: secret('') } },
+    { env: { A: secret('1') } },
+    { env: { A: secret('2') } },
+    { env: { A: secret('1'), B: secret('2') } },
+  ].map(identity);
+  assert.equal(new Set(different).size, different.length);
+  assert.equal(identity({ shared: true }), identity({}));
+  assert.equal(identity({ env: { B: secret('2'), A: secret('1') } }), different.at(-1));
 });

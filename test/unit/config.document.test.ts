@@ -142,6 +142,12 @@ describe('bad input in general', () => {
         'connections',
         'cache',
         'endpoints',
+        'command',
+        'args',
+        'env',
+        'cwd',
+        'shared',
+        'protocol',
       ),
       fc.jsonValue({ maxDepth: 3 }),
     );

@@ -1,8 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the configuration's own expansion is what is tested.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { displayUrl } from '../../src/config/display.ts';
+import { displayArgs, displayUrl, secretsOf } from '../../src/config/display.ts';
 import { fromUrls, type LoadResult, loadConfig } from '../../src/config/load.ts';
+import { printConfig } from '../../src/config/print.ts';
 import { CANARY, configOf, loadText } from '../support/config.ts';
 
 const FILE = `version: 1
@@ -332,6 +333,56 @@ describe('a configuration from URLs', () => {
       ],
     );
     assert.ok(!JSON.stringify(result).includes(CANARY));
+  });
+});
+
+describe('an upstream that is a process', () => {
+  const shell = (rest: string) =>
+    configOf(FILE.replace('url: "http://127.0.0.1:3001/mcp"', rest)).upstreams.get('docs') ?? assert.fail();
+
+  test('has no endpoint, and what it is started with', () => {
+    const { endpoints, process, protocol } = shell('command: npx, args: [-y, a, a], env: { A: "${TOKEN}" }');
+    assert.deepEqual([endpoints, protocol], [[], 'auto']);
+    assert.deepEqual(
+      { ...process, env: {} },
+      { command: 'npx', args: ['-y', 'a', 'a'], env: {}, cwd: undefined, shared: false },
+    );
+    assert.equal(process?.env.A?.reveal(), CANARY);
+    assert.ok(!JSON.stringify(process).includes(CANARY));
+    assert.equal(shell('url: "http://a/"').process, undefined);
+  });
+
+  test('is shown without the values of its variables, and without arguments that may be secrets', () => {
+    const { process = assert.fail() } = shell(
+      'command: npx, args: [-y, "--key=${TOKEN}", plain, "${file:./api-key}"], env: { A: "${TOKEN}", B: plain }',
+    );
+    assert.deepEqual(displayArgs(process), ['-y', '[redacted]', 'plain', '[redacted]']);
+    const printed = printConfig(
+      configOf(
+        FILE.replace(
+          'url: "http://127.0.0.1:3001/mcp"',
+          'command: npx, args: ["${TOKEN}", plain], env: { A: "${TOKEN}", B: text }',
+        ),
+      ),
+    );
+    assert.ok(!printed.includes(CANARY) && !printed.includes('text'));
+    assert.match(
+      printed,
+      /args:\n\s+- "\[redacted\]"\n\s+- plain\n\s+env:\n\s+A: "\[redacted\]"\n\s+B: "\[redacted\]"\n/,
+    );
+    assert.deepEqual(secretsOf(process), [CANARY, 'plain', `--key=${CANARY}`, CANARY]);
+  });
+
+  test('without secrets is printed as something that loads again to the same', () => {
+    const printed = printConfig(
+      configOf(
+        FILE.replace(
+          'url: "http://127.0.0.1:3001/mcp"',
+          'command: npx, args: ["", -v, -v], cwd: /srv, protocol: legacy, shared: true',
+        ),
+      ),
+    );
+    assert.equal(printConfig(configOf(printed)), printed);
   });
 });
 
