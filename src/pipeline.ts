@@ -378,19 +378,24 @@ function answerFrom(
   exchange: Exchange,
 ): Soon<Reply> {
   exchange.facts.upstream = member.config.name;
-  if (request.row.body === 'streamed') return callThrough(member, request, exchange, deps.now);
+  if (request.row.body === 'streamed') return callThrough(deps, member, request, exchange);
   const fresh = route.config.cache ? freshAgain(deps, member, request, context) : undefined;
   if (fresh !== undefined) return readReply(member, request, fresh, exchange);
   const caller = asking(deps, route, request, context, exchange);
-  if (request.row.route !== 'uri') return answerTold(member, request, caller);
+  if (request.row.route !== 'uri') return answerTold(deps, member, request, caller);
   const cached = readFrom(deps, member, request, caller);
   return cached instanceof Promise
     ? cached.then((late) => readReply(member, request, late, exchange))
     : readReply(member, request, cached, exchange);
 }
 
-async function answerTold(member: Member, request: McpRequest, caller: Asking): Promise<Reply> {
-  const told = await tell(member, request, caller);
+async function answerTold(
+  deps: PipelineDeps,
+  member: Member,
+  request: McpRequest,
+  caller: Asking,
+): Promise<Reply> {
+  const told = await tell(deps, member, request, caller);
   return told.kind === 'result'
     ? {
         kind: 'answer',

@@ -5,7 +5,13 @@
  * what of an answer may be kept and what goes to whom.
  */
 
-import { forwardedHeaders, type PrivateBounds, seesCallers, varyingHeaders } from '../auth/forward.ts';
+import {
+  forwardedHeaders,
+  isBarred,
+  type PrivateBounds,
+  seesCallers,
+  varyingHeaders,
+} from '../auth/forward.ts';
 import { cacheKey, type KeyParts } from '../cache/key.ts';
 import type { Cache } from '../cache/through.ts';
 import type { Cached, CachePolicy, CacheRequest, Loaded } from '../cache/types.ts';
@@ -146,6 +152,20 @@ async function waitFor(asked: Promise<Cached<Told>>, asking: Asking): Promise<Ca
   }
 }
 
+/** What a caller with credentials is told of a process that is not to be shared with such. */
+export function barred(
+  { logOnce }: Pick<AskDeps, 'logOnce'>,
+  { config }: Member,
+): Extract<ReadOutcome, { kind: 'refused' }> {
+  logOnce(
+    `barred ${config.name}`,
+    'warn',
+    { upstream: config.name },
+    'callers with credentials are kept from this process, which sees none: write shared: true if they may share it',
+  );
+  return { kind: 'refused', status: 403, challenge: undefined, retryAfter: undefined };
+}
+
 async function load(
   deps: AskDeps,
   member: Member,
@@ -154,6 +174,7 @@ async function load(
   signal: Signal,
 ): Promise<Loaded<Told>> {
   const { row, flow, deadlineMs } = question;
+  if (isBarred(member.config, asking.head)) return sort(barred(deps, member), row);
   const outcome = await member.upstream.read({
     method: row.method,
     name: row.named === undefined ? undefined : question.uri,

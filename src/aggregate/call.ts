@@ -2,7 +2,7 @@
  * Streamed calls: the client's bytes go to the owner, the owner's bytes come back (design, section 3.5).
  * Nothing of a good answer is read but its framing; a refusal is read, to say no more of it than is the client's.
  */
-import { forwardedHeaders, paramHeaders } from '../auth/forward.ts';
+import { forwardedHeaders, isBarred, paramHeaders } from '../auth/forward.ts';
 import { readAnswer } from '../protocol/answer.ts';
 import type { McpRequest } from '../protocol/classify.ts';
 import { HEADER_MISMATCH, refusal } from '../protocol/errors.ts';
@@ -11,7 +11,7 @@ import { JsonWatch } from '../protocol/json-watch.ts';
 import { UpstreamError } from '../upstream/failure.ts';
 import { relaySse } from '../upstream/relay.ts';
 import type { StreamBody, StreamOutcome } from '../upstream/types.ts';
-import type { Member } from './ask.ts';
+import { type AskDeps, barred, type Member } from './ask.ts';
 import { brokenUpstream, errorReply, failureRefusal, METHOD_HEADERS, refusedRefusal } from './reply.ts';
 
 /** A refusal larger than this is not read: it is none of ours. */
@@ -21,12 +21,15 @@ type Response = Extract<StreamOutcome, { kind: 'response' }>;
 
 /** Calls the owner and hands its answer back as it comes. */
 export async function callThrough(
+  deps: Pick<AskDeps, 'logOnce' | 'now'>,
   member: Member,
   request: McpRequest,
   exchange: Exchange,
-  now: () => number,
 ): Promise<Reply> {
   const { body, id } = request;
+  const { now } = deps;
+  if (isBarred(member.config, request.head))
+    return { kind: 'refused', id, refusal: refusedRefusal(barred(deps, member), 'own') };
   const watch = new JsonWatch();
   const startedAt = now();
   const outcome = await member.upstream.stream({

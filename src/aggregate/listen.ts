@@ -5,6 +5,7 @@
  * Lists first what must be known for that, as for a read, but does not wait long: an acknowledgment is due.
  * *Bounded by* {@link FILTER_URIS} and the others. *Spec:* schema 2026-07-28, `SubscriptionFilter`.
  */
+import { isBarred } from '../auth/forward.ts';
 import type { McpRequest } from '../protocol/classify.ts';
 import { INVALID_PARAMS, type Refusal, refusal } from '../protocol/errors.ts';
 import { memberOf } from '../protocol/json.ts';
@@ -89,7 +90,7 @@ export async function planListen(
   const tasks = (filter.taskIds ?? []).map((taskId) => routing.taskListenedAt(taskId, head));
   return members.flatMap((member): ListenPart[] => {
     const { rank, config } = member;
-    if (!config.subscribe) return [];
+    if (!config.subscribe || isBarred(config, head)) return [];
     const { lists, resources } = tells[rank] ?? TELLS_NOTHING;
     const taskIds = (filter.taskIds ?? []).filter((_, i) => tasks[i] === rank);
     const part = filterOf(

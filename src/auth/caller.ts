@@ -14,6 +14,11 @@ export const ANONYMOUS = 'anonymous';
 /** Headers that carry credentials whatever the configuration says. */
 const BUILT_IN = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key'] as const;
 
+/** Whether a caller says who it is. */
+export function hasCredentials(head: Head): boolean {
+  return BUILT_IN.some((name) => head.headers.has(name));
+}
+
 export type Identify = (head: Head) => string;
 
 /** The key of the digests: from the configured secrets, so that replicas agree; otherwise of this process alone. */

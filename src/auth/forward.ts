@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { ProcessConfig, UpstreamConfig } from '../config/types.ts';
 import { BoundedMap } from '../protocol/bounded-map.ts';
 import { type Head, PARAM_HEADER_PREFIX, passedOn } from '../protocol/headers.ts';
+import { hasCredentials } from './caller.ts';
 
 /** *Spec:* basic/index, "Trace context": passed through unchanged while the gateway makes no spans of its own. */
 const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const;
@@ -43,6 +44,14 @@ export function callerHeaders(upstream: UpstreamConfig, head: Head): Record<stri
     if (authorization !== undefined) headers.authorization = authorization;
   }
   return headers;
+}
+
+/**
+ * Whether an upstream is kept from this caller: a process sees nobody's credentials, so that whoever has some may
+ * expect to be told apart, and only the operator knows better (`shared: true`).
+ */
+export function isBarred({ process }: Pick<UpstreamConfig, 'process'>, head: Head): boolean {
+  return process !== undefined && !process.shared && hasCredentials(head);
 }
 
 /** The `Mcp-Param-*` headers of a call, untouched; *never* one that `Connection` names (R9). */

@@ -138,7 +138,6 @@ function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamCo
     },
     connections: upstream.connections,
     subscribe: upstream.subscribe,
-    protocol: 'auto',
     cache: {
       ttlDefaultMs: cache.ttl.default,
       ttlMaxMs: cache.ttl.max,

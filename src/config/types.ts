@@ -77,8 +77,6 @@ export interface UpstreamConfig {
   /** Bound on concurrent connections of each of the upstream's pools. */
   readonly connections: number;
   readonly subscribe: boolean;
-  /** The protocol's era that the server speaks; `auto`: whichever it answers. */
-  readonly protocol: 'auto' | 'modern' | 'legacy';
   readonly cache: {
     readonly ttlDefaultMs: number;
     readonly ttlMaxMs: number;

@@ -22,6 +22,7 @@ import type {
   Upstream,
   UpstreamObserver,
 } from './types.ts';
+import type { BaseUpstream } from './upstream.ts';
 
 export interface UpstreamDeps {
   /** Monotonic milliseconds. */
@@ -42,13 +43,8 @@ const LABEL_CODES: ReadonlySet<number> = new Set([
   -32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022,
 ]);
 
-/** With what servers of an older era need beside. */
-export interface HttpUpstream extends Upstream {
-  readonly sessions: HttpSessions;
-}
-
 /** Opens an upstream; nothing is connected before the first call. */
-export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): HttpUpstream {
+export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpstream {
   const { name, timeouts, connections } = config;
   const { now, observer, log, held = new HeldBytes(HELD_READS_BYTES) } = deps;
   const endpoints = config.endpoints.map((url) =>

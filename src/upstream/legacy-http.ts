@@ -1,7 +1,7 @@
 /** What sessions of an older era need of HTTP, beside requests: their event stream, and their end. */
 import { joinBytes } from '../protocol/answer.ts';
 import { PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
-import { Abort } from '../protocol/signal.ts';
+import { Abort, type Signal } from '../protocol/signal.ts';
 import { SseFramer } from '../protocol/sse.ts';
 import { unusableHead } from './call.ts';
 import { decoded } from './decode.ts';
@@ -35,7 +35,7 @@ export class HttpSessions implements SessionWire {
   }
 
   /** Opens the event stream of a session. *Never* rejects. */
-  async events(address: Address, signal: Abort): Promise<SessionEvents> {
+  async events(address: Address, signal: Signal): Promise<SessionEvents> {
     const exchange = new Exchange({
       method: 'GET',
       path: this.#endpoint.path,

@@ -17,7 +17,7 @@ import {
   without,
 } from '../protocol/listen-filter.ts';
 import { readNotice, subjectOf } from '../protocol/notice.ts';
-import { Abort } from '../protocol/signal.ts';
+import { Abort, type Signal } from '../protocol/signal.ts';
 import { failure } from './failure.ts';
 import type { Hello, LegacySession, Opened } from './legacy-session.ts';
 import type { ListenTimes } from './listen-times.ts';
@@ -41,7 +41,7 @@ export type SessionEvents =
 export interface LegacyListenDeps {
   readonly session: LegacySession;
   /** Opens the event stream of a session. *Never* rejects. */
-  readonly events: (opened: Opened, signal: Abort) => Promise<SessionEvents>;
+  readonly events: (opened: Opened, signal: Signal) => Promise<SessionEvents>;
   readonly times: ListenTimes;
   /** From 0 to below 1. */
   readonly random: () => number;

@@ -34,12 +34,15 @@ export interface Opened {
   /** Undefined: the server keeps none. */
   readonly id: string | undefined;
   readonly hello: Hello;
+  readonly life: number | undefined;
 }
 
 type Opening = Opened | { readonly kind: 'failed'; readonly outcome: ReadOutcome };
 
 /** What a session is made of. */
 export interface SessionWire extends Pick<Upstream, 'read' | 'stream'> {
+  /** Counts what sessions are with and end with: another number, and they are over. */
+  readonly life?: number;
   /** Ends a session at the server; what becomes of it is of no interest. *Never* rejects. */
   end(headers: Readonly<Record<string, string>>): Promise<void>;
 }
@@ -61,6 +64,7 @@ export class LegacySession {
 
   /** Opens it, unless it is open. */
   async open(signal: Signal): Promise<Opening> {
+    if (this.#current?.life !== this.#wire.life) this.#current = undefined;
     if (this.#current !== undefined) return this.#current;
     this.#opening ??= this.#initialize().finally(() => {
       this.#opening = undefined;
@@ -144,7 +148,7 @@ export class LegacySession {
     if (hello === undefined) return { kind: 'failed', outcome: notInitialized('no answer to initialize') };
     if (!LEGACY_VERSIONS.includes(hello.version))
       return { kind: 'failed', outcome: notInitialized(`speaks ${hello.version.slice(0, 20)}`) };
-    const opened: Opened = { kind: 'open', id: outcome.session, hello };
+    const opened: Opened = { kind: 'open', id: outcome.session, hello, life: this.#wire.life };
     this.#current = opened;
     await this.tell('notifications/initialized', '{"jsonrpc":"2.0","method":"notifications/initialized"}');
     return opened;

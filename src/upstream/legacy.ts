@@ -94,8 +94,11 @@ function discovered({
 
 const encoder = new TextEncoder();
 
-/** Calls a server of an older era, and hands its answer back under the client's id. *Never* rejects. */
-export async function callLegacy(session: LegacySession, request: StreamRequest): Promise<StreamOutcome> {
+/** Who can be asked and told. */
+export type Interlocutor = Pick<LegacySession, 'read' | 'tell'>;
+
+/** Calls, under an id of the gateway's own, and hands the answer back under the client's. *Never* rejects. */
+export async function callTranslated(session: Interlocutor, request: StreamRequest): Promise<StreamOutcome> {
   const body = await collected(request.body);
   const members = body && wholeObject(body);
   const id = members && memberOf(members, 'id');
@@ -123,7 +126,7 @@ async function collected(body: StreamRequest['body']): Promise<Uint8Array | unde
 
 /** One call: JSON, if nothing comes before its answer, otherwise events as they come. */
 class LegacyCall {
-  readonly #session: LegacySession;
+  readonly #session: Interlocutor;
   readonly #request: StreamRequest;
   readonly #id: string;
   readonly #params: string;
@@ -133,7 +136,7 @@ class LegacyCall {
   #over = false;
   #woken: (() => void) | undefined;
 
-  constructor(session: LegacySession, request: StreamRequest, id: string, params: string) {
+  constructor(session: Interlocutor, request: StreamRequest, id: string, params: string) {
     this.#session = session;
     this.#request = request;
     this.#id = id;
@@ -229,7 +232,10 @@ function messageOf(outcome: ReadOutcome, id: string): Uint8Array | undefined {
   const { answer } = outcome;
   const head = `{"jsonrpc":"2.0","id":${id},`;
   if (answer.kind === 'result')
-    return joinBytes([encoder.encode(`${head}"result":{"resultType":"complete"`), answer.result.tail]);
+    return joinBytes([
+      encoder.encode(`${head}"result":{"resultType":${JSON.stringify(answer.resultType)}`),
+      answer.result.plain(),
+    ]);
   const code = answer.code === LEGACY_NOT_FOUND ? INVALID_PARAMS : answer.code;
   const data = answer.data === undefined ? '' : `,"data":${answer.data}`;
   return encoder.encode(

@@ -9,12 +9,20 @@ import { readAnswer } from '../protocol/answer.ts';
 import { METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import { memberOf, objectMembers, type Span, stringValue, textOf } from '../protocol/json.ts';
 import { JsonWatch } from '../protocol/json-watch.ts';
+import type { Signal } from '../protocol/signal.ts';
 import type { Child } from './child.ts';
 import { CANCELLED, failure, traitsOf } from './failure.ts';
 import type { SessionEvents } from './legacy-listen.ts';
 import type { SessionWire } from './legacy-session.ts';
 import type { Supervisor } from './supervisor.ts';
-import type { AttemptOutcome, Failure, ReadOutcome, ReadRequest, StreamOutcome, StreamRequest } from './types.ts';
+import type {
+  AttemptOutcome,
+  Failure,
+  ReadOutcome,
+  ReadRequest,
+  StreamOutcome,
+  StreamRequest,
+} from './types.ts';
 
 /** Requests under way on one channel. */
 const MAX_UNDER_WAY = 1_000;
@@ -92,11 +100,13 @@ export class StdioWire implements SessionWire {
   /** The process ends with the gateway, and its session with it. */
   async end(): Promise<void> {}
 
-  async events(): Promise<SessionEvents> {
+  /** What the process says to nobody in particular, until it ends or the signal fires. */
+  async events(_address: unknown, signal: Signal): Promise<SessionEvents> {
     const child = await this.#supervisor.get(START_MS);
     if ('kind' in child) return { kind: 'failure', failure: child };
     const unheard = new Unheard(() => this.#listeners.delete(unheard));
     this.#listeners.add(unheard);
+    signal.addEventListener('abort', () => unheard.end(), { once: true });
     return { kind: 'stream', messages: unheard };
   }
 
@@ -126,7 +136,10 @@ export class StdioWire implements SessionWire {
       };
       const leave = (): void => giveUp(CANCELLED);
       const wait = (ms: number): NodeJS.Timeout =>
-        setTimeout(() => giveUp(failure('timeout', 'http_response_timeout', `no answer within ${patienceMs} ms`)), ms);
+        setTimeout(
+          () => giveUp(failure('timeout', 'http_response_timeout', `no answer within ${patienceMs} ms`)),
+          ms,
+        );
       const alive = (): void => {
         if (request.deadlineMs !== undefined) return;
         clearTimeout(timer);
@@ -136,7 +149,9 @@ export class StdioWire implements SessionWire {
       this.#pending.set(id, { request, token, settle, alive });
       request.signal.addEventListener('abort', leave, { once: true });
       request.onSent?.(id);
-      const sent = child.send(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${text}}`);
+      const sent = child.send(
+        `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${text}}`,
+      );
       if (!sent) settle(failed(failure('reset', 'connection_terminated', 'the process takes no more')));
     });
   }
@@ -238,7 +253,10 @@ function attemptOf(outcome: ReadOutcome): AttemptOutcome | undefined {
 }
 
 /** The params with another progress token, where they have one. */
-function withToken(params: string, id: string): { readonly text: string; readonly token: string | undefined } {
+function withToken(
+  params: string,
+  id: string,
+): { readonly text: string; readonly token: string | undefined } {
   const bytes = Buffer.from(params);
   const meta = memberOf(objectMembers(bytes, 0) ?? [], '_meta');
   const token = meta && memberOf(objectMembers(bytes, meta.start) ?? [], 'progressToken');
@@ -262,4 +280,3 @@ function decline(child: Child, bytes: Uint8Array): void {
     : `"error":{"code":${METHOD_NOT_FOUND},"message":"The client does not offer this"}`;
   child.send(`{"jsonrpc":"2.0","id":${textOf(bytes, id)},${answer}}`);
 }
-

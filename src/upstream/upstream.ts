@@ -6,10 +6,13 @@
  */
 import type { UpstreamConfig } from '../config/types.ts';
 import { HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION } from '../protocol/errors.ts';
-import { createHttp, type HttpUpstream, type UpstreamDeps } from './http.ts';
-import { callLegacy, LegacySessions, readLegacy } from './legacy.ts';
-import { openLegacyListening } from './legacy-listen.ts';
+import type { Signal } from '../protocol/signal.ts';
+import { createHttp, type UpstreamDeps } from './http.ts';
+import { callTranslated, LegacySessions, readLegacy } from './legacy.ts';
+import { openLegacyListening, type SessionEvents } from './legacy-listen.ts';
+import type { LegacySession, SessionWire } from './legacy-session.ts';
 import { LISTEN_TIMES } from './listen-times.ts';
+import { createStdio } from './stdio-upstream.ts';
 import type { Listening, ReadOutcome, ReadRequest, Upstream } from './types.ts';
 
 export type { UpstreamDeps } from './http.ts';
@@ -18,31 +21,40 @@ type Era = 'unknown' | 'modern' | 'legacy';
 
 /** Opens an upstream; nothing is connected before the first call. */
 export function createUpstream(config: UpstreamConfig, deps: UpstreamDeps): Upstream {
-  const http = createHttp(config, deps);
-  return config.protocol === 'modern' ? http : new EitherEra(config, http, deps);
+  const base =
+    config.process === undefined ? createHttp(config, deps) : createStdio(config, config.process, deps);
+  return config.protocol === 'modern' ? base : new EitherEra(config, base, deps);
+}
+
+/** An upstream of this era, and what sessions of an older one need of it. */
+export interface BaseUpstream extends Upstream {
+  readonly sessions: SessionWire & {
+    /** Opens the event stream of a session. *Never* rejects. */
+    events(address: ReturnType<LegacySession['addressOf']>, signal: Signal): Promise<SessionEvents>;
+  };
 }
 
 class EitherEra implements Upstream {
   readonly name: string;
-  readonly #http: HttpUpstream;
+  readonly #base: BaseUpstream;
   readonly #deps: UpstreamDeps;
   readonly #sessions: LegacySessions;
   readonly #listenings = new Set<Listening>();
   readonly #fixed: boolean;
   #era: Era;
 
-  constructor(config: UpstreamConfig, http: HttpUpstream, deps: UpstreamDeps) {
+  constructor(config: UpstreamConfig, base: BaseUpstream, deps: UpstreamDeps) {
     this.name = config.name;
-    this.#http = http;
+    this.#base = base;
     this.#deps = deps;
-    this.#sessions = new LegacySessions(http.sessions);
+    this.#sessions = new LegacySessions(base.sessions);
     this.#fixed = config.protocol === 'legacy';
     this.#era = this.#fixed ? 'legacy' : 'unknown';
   }
 
   async read(request: ReadRequest): Promise<ReadOutcome> {
     if (this.#era === 'legacy') return this.#readLegacy(request);
-    const outcome = await this.#http.read(request);
+    const outcome = await this.#base.read(request);
     if (request.method !== 'server/discover') return outcome;
     if (!refusesEra(outcome)) {
       if (outcome.kind === 'answer') this.#become('modern');
@@ -55,18 +67,18 @@ class EitherEra implements Upstream {
   }
 
   async stream(request: Parameters<Upstream['stream']>[0]): ReturnType<Upstream['stream']> {
-    if (this.#era !== 'legacy') return this.#http.stream(request);
-    return callLegacy(this.#sessions.of(request.headers), request);
+    if (this.#era !== 'legacy') return this.#base.stream(request);
+    return callTranslated(this.#sessions.of(request.headers), request);
   }
 
   listen(...[request, on]: Parameters<Upstream['listen']>): Listening {
-    if (this.#era !== 'legacy') return this.#http.listen(request, on);
+    if (this.#era !== 'legacy') return this.#base.listen(request, on);
     const { random = Math.random, listenTimes = LISTEN_TIMES } = this.#deps;
     const session = this.#sessions.of(request.headers);
     const listening: Listening = openLegacyListening(
       {
         ...{ session, random, times: listenTimes },
-        events: (opened, signal) => this.#http.sessions.events(session.addressOf(opened), signal),
+        events: (opened, signal) => this.#base.sessions.events(session.addressOf(opened), signal),
       },
       request.filter,
       on,
@@ -77,17 +89,17 @@ class EitherEra implements Upstream {
   }
 
   stats(): ReturnType<Upstream['stats']> {
-    return this.#http.stats();
+    return this.#base.stats();
   }
 
   available(): boolean {
-    return this.#http.available();
+    return this.#base.available();
   }
 
   async close(): Promise<void> {
     for (const listening of this.#listenings) listening.close();
     await this.#sessions.close();
-    await this.#http.close();
+    await this.#base.close();
   }
 
   async #readLegacy(request: ReadRequest): Promise<ReadOutcome> {
@@ -95,7 +107,7 @@ class EitherEra implements Upstream {
     if (this.#fixed || this.#era !== 'legacy' || !isModern(outcome)) return outcome;
     // A server that knows this era's errors is not the one it was.
     this.#become('unknown');
-    return this.#http.read(request);
+    return this.#base.read(request);
   }
 
   #become(era: Era): void {

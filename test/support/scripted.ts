@@ -92,7 +92,6 @@ export function upstreamConfig(name: string, rest: Partial<UpstreamConfig> = {})
     name,
     endpoints: [new URL(`http://${name}.invalid/mcp`)],
     process: undefined,
-    protocol: 'auto',
     claims: { resources: [], tools: [], prompts: [] },
     auth: { type: 'none' },
     forwardHeaders: [],

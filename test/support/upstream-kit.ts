@@ -20,7 +20,6 @@ export function upstreamConfig(url: URL, { connections = 8, ...timeouts }: Optio
     name: 'docs',
     endpoints: [url],
     process: undefined,
-    protocol: 'auto',
     claims: { resources: [], tools: [], prompts: [] },
     auth: { type: 'none' },
     forwardHeaders: [],
