@@ -16,6 +16,7 @@ import {
   type ListName,
   NOTHING,
   type Subject,
+  together,
   within,
   without,
 } from '../protocol/listen-filter.ts';
@@ -84,13 +85,14 @@ export class Listener implements Feed {
     for (const source of this.#sources) {
       const { honoured, undecided } = source.seat.fate();
       const late = source.full ? NOTHING : undecided;
-      const counted = joined(honoured, late);
+      const counted = together([honoured, late]);
       source.honoured = new Coverage(counted);
       source.unheard = late;
       if (isNothing(counted)) source.seat.leave();
       else if (!isNothing(without(source.share.filter, source.honoured))) source.seat.narrow(counted);
     }
-    return this.#sources.map((source) => source.honoured.filter).reduce(joined, NOTHING);
+    // No resource is asked of two.
+    return together(this.#sources.map((source) => source.honoured.filter));
   }
 
   start(outlet: Outlet): void {
@@ -131,13 +133,13 @@ export class Listener implements Feed {
     const seat = share.hub.join(share.filter, {
       heard: (subject, message) => this.#heard(source, subject, message),
       gained: (gained) => {
-        const told = within(source.unheard, new Coverage(gained));
-        source.unheard = without(source.unheard, new Coverage(gained));
+        const told = within(source.unheard, gained);
+        source.unheard = without(source.unheard, gained);
         this.#tellAll(told);
         this.#onDecided?.();
       },
       lost: (covered) => {
-        const unheard = within(source.honoured.filter, new Coverage(covered));
+        const unheard = within(source.honoured.filter, covered);
         source.unheard = joined(source.unheard, unheard);
       },
       unopened: (why) => {

@@ -293,6 +293,44 @@ describe('a client that listens', () => {
     for (const what of ['docs:b', 'tools', 'docs:a']) assert.ok(heard.slice(1).includes(what), what);
   });
 
+  test('R41: a thousand that come at once, each with resources of its own, hold up nobody', async () => {
+    let [last, longestMs] = [performance.now(), 0];
+    const clock = setInterval(() => {
+      longestMs = Math.max(longestMs, performance.now() - last);
+      last = performance.now();
+    }, 5);
+    const own = (nth: number): string[] => Array.from({ length: 10 }, (_, i) => `docs://${nth}/${i}`);
+    const all = await Promise.all(
+      Array.from({ length: 1_000 }, async (_, nth) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        const c = await client({ docs: uris(...own(nth)) }, { withinMs: 5_000 });
+        c.start();
+        return c;
+      }),
+    );
+    for (const [nth, { honoured }] of all.entries())
+      assert.deepEqual(honoured, { resourceSubscriptions: own(nth) });
+    for (let nth = 0; nth < 1_000; nth++)
+      for (const heard of stations.docs.open)
+        if (heard.filter.resourceSubscriptions.includes(`docs://${nth}/9`)) heard.updated(`docs://${nth}/9`);
+    await until(() => all.every(({ heard }) => heard.length > 0), 'all of it');
+    clearInterval(clock);
+    assert.ok(
+      all.every(({ heard }, nth) => heard.every((uri) => uri === `docs://${nth}/9`)),
+      'each hears its own',
+    );
+    for (const { feed } of all) feed.stop();
+    await until(() => stations.docs.open.length === 0, 'the end');
+    assert.ok(longestMs < 2_000, `nothing else was done for ${Math.round(longestMs)} ms`);
+  });
+
+  test('R39: resources beyond 10,000 are not honoured, and those before them still are', async () => {
+    const named = (nth: number): string[] => Array.from({ length: 1_000 }, (_, i) => `docs://${nth}/${i}`);
+    for (let nth = 0; nth < 10; nth++) await client({ docs: uris(...named(nth)) }, { withinMs: 5_000 });
+    const c = await client({ docs: uris('docs://1/1', 'docs://more') });
+    assert.deepEqual(c.honoured, { resourceSubscriptions: ['docs://1/1'] });
+  });
+
   test('tasks are told each time, as they came', async () => {
     const c = await client({ docs: { taskIds: ['t1'] } });
     assert.deepEqual(c.honoured, { taskIds: ['t1'] });

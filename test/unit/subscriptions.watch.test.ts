@@ -38,7 +38,7 @@ function watching(held: string[] = []) {
         return {
           state: 'open',
           fate: () => ({ honoured: NOTHING, undecided: NOTHING }),
-          update: (filter) => void filters.push(filter),
+          update: ({ filter }) => void filters.push(filter),
           close: () => void closed++,
         };
       },
