@@ -5,7 +5,7 @@
  * Lists first what must be known for that, as for a read, but does not wait long: an acknowledgment is due.
  * *Bounded by* {@link FILTER_URIS} and the others. *Spec:* schema 2026-07-28, `SubscriptionFilter`.
  */
-import type { McpRequest } from '../protocol/classify.ts';
+import { isUri, type McpRequest } from '../protocol/classify.ts';
 import { INVALID_PARAMS, type Refusal, refusal } from '../protocol/errors.ts';
 import { memberOf } from '../protocol/json.ts';
 import { filterOf, isNothing, LIST_FLAGS, type ListenFilter, readFilter } from '../protocol/listen-filter.ts';
@@ -66,6 +66,11 @@ export function readListen({ bytes, members }: Params): ListenFilter | Refusal {
       INVALID_PARAMS,
       `A listen takes URIs of ${FILTER_NAME_CHARS} characters at most, and ${FILTER_CHARS} of all together`,
     );
+  const odd = uris.find((uri) => !isUri(uri));
+  if (odd !== undefined)
+    return refusal(INVALID_PARAMS, 'Not a URI: it needs a scheme and no control characters', {
+      data: { uri: odd },
+    });
   return filterOf((list) => filter[LIST_FLAGS[list]], [...new Set(uris)], [...new Set(taskIds)]);
 }
 
