@@ -9,6 +9,7 @@
 import type { Feed, Outlet } from '../protocol/exchange.ts';
 import {
   Coverage,
+  filterOf,
   isNothing,
   joined,
   LIST_FLAGS,
@@ -25,6 +26,7 @@ import { listChanged, type Message, stamped, updated } from './messages.ts';
 
 /** What of a filter one upstream is asked. */
 export interface Share {
+  readonly upstream: string;
   readonly hub: Hub;
   readonly filter: ListenFilter;
   /** Whether that upstream may have this resource. */
@@ -123,6 +125,24 @@ export class Listener implements Feed {
     for (const list of lists) {
       if (this.#sources.some(({ honoured }) => honoured.filter[LIST_FLAGS[list]])) this.#tellList(list);
     }
+  }
+
+  /**
+   * An upstream says that it tells of these lists: what of them the client was promised without it, it hears of from
+   * now on.
+   */
+  widen(upstream: string, lists: ReadonlySet<ListName>, hubOf: () => Hub): void {
+    if (this.#stopped) return;
+    const isPromised = (list: ListName): boolean =>
+      this.#sources.some(({ honoured }) => honoured.filter[LIST_FLAGS[list]]);
+    const isAsked = (list: ListName): boolean =>
+      this.#sources.some(({ share }) => share.upstream === upstream && share.filter[LIST_FLAGS[list]]);
+    const filter = filterOf((list) => lists.has(list) && isPromised(list) && !isAsked(list), [], []);
+    if (isNothing(filter)) return;
+    const source = this.#join({ upstream, hub: hubOf(), filter, admits: () => false });
+    source.honoured = new Coverage(filter);
+    source.unheard = without(filter, new Coverage(source.seat.fate().honoured));
+    this.#sources.push(source);
   }
 
   #isDecided(): boolean {
