@@ -123,7 +123,7 @@ export class Hub {
 
   #heard(event: ListenEvent): void {
     const { cache, upstream, notified } = this.#deps;
-    const ready = freshen(cache, upstream.name, event);
+    const ready = freshen(cache, upstream.name, event, (uri) => this.#asked.isTheirs({ kind: 'uri', uri }));
     this.#note(event);
     switch (event.kind) {
       case 'list-changed': {
@@ -217,12 +217,16 @@ class Asked implements Wanted {
 
   get filter(): ListenFilter {
     const theirs = filterOf((list) => this.#lists.has(list), [...this.#uris.keys()], [...this.#tasks.keys()]);
-    const isTheirs = (subject: Subject): boolean => this.#whoNames(subject) !== undefined;
-    return together([theirs, without(this.own.filter, { has: isTheirs })]);
+    return together([theirs, without(this.own.filter, { has: (subject) => this.isTheirs(subject) })]);
   }
 
   has(subject: Subject): boolean {
-    return this.#whoNames(subject) !== undefined || this.own.has(subject);
+    return this.isTheirs(subject) || this.own.has(subject);
+  }
+
+  /** Whether others than the gateway ask for this very thing. */
+  isTheirs(subject: Subject): boolean {
+    return this.#whoNames(subject) !== undefined;
   }
 
   covers(subject: Subject): boolean {

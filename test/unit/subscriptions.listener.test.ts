@@ -211,7 +211,7 @@ describe('a client that listens', () => {
     stream('docs').acknowledge();
     await until(() => c.messages.length === 2, 'its arrival');
     assert.deepEqual(c.heard, ['tools', 'docs:1']);
-    assert.deepEqual(did, ['doubt docs tools/list', 'watch docs docs:1']);
+    assert.deepEqual(did, ['doubt docs tools/list', 'watch docs docs:1 docs:1']);
   });
 
   test('what is refused is left out, and not asked for any longer', async () => {
