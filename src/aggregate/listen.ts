@@ -83,14 +83,16 @@ export async function planListen(
 ): Promise<readonly ListenPart[]> {
   const { members, routing, discovery, learner } = deps;
   const { partition } = asking;
-  const placed = (stage: 'first' | 'listed'): (number | 'learn' | undefined)[] =>
-    filter.resourceSubscriptions.map((uri) => routing.listenedAt(uri, head, partition, stage));
-  const learning = placed('first').includes('learn') ? learner.learn(RESOURCE_LISTS, asking) : undefined;
+  const uris = filter.resourceSubscriptions;
+  const known = uris.map((uri) => routing.listenedAt(uri, head, partition, 'first'));
+  const learning = known.includes('learn') ? learner.learn(RESOURCE_LISTS, asking) : undefined;
   const [tells] = await Promise.all([
     Promise.all(members.map((member) => unless(discovery.tells(member, asking), TELLS_NOTHING))),
     unless(learning, false),
   ]);
-  const places = placed('listed');
+  const places = uris.map((uri, i) =>
+    known[i] === 'learn' ? routing.listenedAt(uri, head, partition, 'listed') : known[i],
+  );
   const tasks = (filter.taskIds ?? []).map((taskId) => routing.taskListenedAt(taskId, head));
   return members.flatMap((member): ListenPart[] => {
     const { rank, config } = member;
@@ -99,7 +101,7 @@ export async function planListen(
     const taskIds = (filter.taskIds ?? []).filter((_, i) => tasks[i] === rank);
     const part = filterOf(
       (list) => filter[LIST_FLAGS[list]] && lists.has(list),
-      resources ? filter.resourceSubscriptions.filter((_, i) => places[i] === rank) : [],
+      resources ? uris.filter((_, i) => places[i] === rank) : [],
       taskIds,
     );
     if (isNothing(part)) return [];
