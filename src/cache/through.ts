@@ -278,6 +278,7 @@ export function createCache(options: CacheOptions): Cache {
         ? Math.max(generations.publicFloor(request), generations.turnedPrivateAt(request))
         : generations.ownFloor(request),
       request.uri === undefined ? 0 : generations.uriFloor(request.upstream, [uriField(request.uri)]),
+      generations.doubtFloor(request),
     );
     return inflight.board(key, { context: partition, signal, floor }, async (flightSignal, order) => {
       const kept = await fetch(request, order, flightSignal, load, why);
