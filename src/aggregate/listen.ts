@@ -42,6 +42,7 @@ export interface ListenPart {
   readonly filter: ListenFilter;
   readonly meta: string;
   readonly admits: (uri: string) => boolean;
+  readonly audience: string;
 }
 
 /** Reads what is asked for. */
@@ -107,7 +108,8 @@ export async function planListen(
     if (isNothing(part)) return [];
     // A server tells of tasks to those only who say that they know them.
     const meta = taskIds.length > 0 ? capableMeta(asking) : gatewayMeta();
-    return [{ config, filter: part, meta, admits: (uri) => mayHave(routing, uri, rank, partition) }];
+    const admits = (uri: string): boolean => mayHave(routing, uri, rank, partition);
+    return [{ config, filter: part, meta, admits, audience: partition }];
   });
 }
 

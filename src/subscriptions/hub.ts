@@ -41,7 +41,8 @@ export interface HubDeps {
 
 /** Somebody who listens; called in order, and never from within `join`. */
 export interface Sitter {
-  heard(subject: Subject, message: Message): void;
+  /** @param admitted by audience, whether it may hear of this: found out once for all who do. */
+  heard(subject: Subject, message: Message, admitted: Map<string, boolean>): void;
   /** Listened to from now on, and may have changed until now. */
   gained(gained: Coverage): void;
   /** May change unheard until it is gained again. */
@@ -169,7 +170,8 @@ export class Hub {
   }
 
   #tell(subject: Subject, message: Message): void {
-    for (const sitter of this.#asked.whoAsks(subject)) sitter.heard(subject, message);
+    const admitted = new Map<string, boolean>();
+    for (const sitter of this.#asked.whoAsks(subject)) sitter.heard(subject, message, admitted);
   }
 
   #note(event: ListenEvent): void {

@@ -31,6 +31,8 @@ export interface Share {
   readonly filter: ListenFilter;
   /** Whether that upstream may have this resource. */
   readonly admits: (uri: string) => boolean;
+  /** For all of the same audience the answer is the same. */
+  readonly audience: string;
 }
 
 /** Resources below those asked for that wait to be told of one by one. Beyond it, the one asked for stands for them. */
@@ -139,7 +141,7 @@ export class Listener implements Feed {
       this.#sources.some(({ share }) => share.upstream === upstream && share.filter[LIST_FLAGS[list]]);
     const filter = filterOf((list) => lists.has(list) && isPromised(list) && !isAsked(list), [], []);
     if (isNothing(filter)) return;
-    const source = this.#join({ upstream, hub: hubOf(), filter, admits: () => false });
+    const source = this.#join({ upstream, hub: hubOf(), filter, admits: () => false, audience: '' });
     source.honoured = new Coverage(filter);
     source.unheard = without(filter, new Coverage(source.seat.fate().honoured));
     this.#sources.push(source);
@@ -151,7 +153,7 @@ export class Listener implements Feed {
 
   #join(share: Share): Source {
     const seat = share.hub.join(share.filter, {
-      heard: (subject, message) => this.#heard(source, subject, message),
+      heard: (subject, message, admitted) => this.#heard(source, subject, message, admitted),
       gained: (gained) => {
         const told = within(source.unheard, gained);
         source.unheard = without(source.unheard, gained);
@@ -171,7 +173,12 @@ export class Listener implements Feed {
     return source;
   }
 
-  #heard({ share, honoured }: Source, subject: Subject, message: Message): void {
+  #heard(
+    { share, honoured }: Source,
+    subject: Subject,
+    message: Message,
+    admitted: Map<string, boolean>,
+  ): void {
     if (!honoured.covers(subject)) return;
     switch (subject.kind) {
       case 'list':
@@ -182,7 +189,9 @@ export class Listener implements Feed {
         const { uri } = subject;
         const asked = honoured.has(subject) ? undefined : honoured.above(uri);
         if (asked === undefined) return this.#tell(`uri ${uri}`, message);
-        if (!share.admits(uri)) return;
+        const admits = admitted.get(share.audience) ?? share.admits(uri);
+        admitted.set(share.audience, admits);
+        if (!admits) return;
         if (this.#pending.size < MAX_PENDING) this.#tell(`uri ${uri}`, message);
         else this.#tell(`uri ${asked}`, updated(asked));
       }

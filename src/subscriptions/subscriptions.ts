@@ -31,6 +31,8 @@ export interface ListenPart {
   readonly meta: string;
   /** Whether that upstream may have this resource. */
   readonly admits: (uri: string) => boolean;
+  /** For all of the same audience on one route the answer is the same. */
+  readonly audience: string;
 }
 
 /** What an upstream tells of its lists. */
@@ -87,11 +89,12 @@ export class Subscriptions {
   async listen({ route, id, head, parts, withinMs, signal }: ListenOrder): Promise<Reply> {
     const listeners = this.#listeners.get(route) ?? new Map<Listener, Head>();
     this.#listeners.set(route, listeners);
-    const shares = parts.map(({ config, filter, meta, admits }) => ({
+    const shares = parts.map(({ config, filter, meta, admits, audience }) => ({
       upstream: config.name,
       hub: this.#hub(config, callerHeaders(config, head), meta),
       filter,
       admits,
+      audience: `${route} ${audience}`,
     }));
     const listener: Listener = new Listener(id, shares, () => listeners.delete(listener));
     listeners.set(listener, head);

@@ -77,10 +77,11 @@ async function client(
     reads?: boolean;
     withinMs?: number;
     admits?: (uri: string) => boolean;
+    audience?: string;
     signal?: Abort;
   } = {},
 ) {
-  const { id = '7', token, withinMs = 450, admits = () => true } = options;
+  const { id = '7', token, withinMs = 450, admits = () => true, audience = id } = options;
   let reads = options.reads ?? true;
   const { signal = new Abort() } = options;
   const reply = await subscriptions.listen({
@@ -91,7 +92,7 @@ async function client(
       const filter = asked[name];
       return filter === undefined
         ? []
-        : [{ config: configs[name], filter: asking(filter), meta: META, admits }];
+        : [{ config: configs[name], filter: asking(filter), meta: META, admits, audience }];
     }),
     withinMs,
     signal,
@@ -322,6 +323,20 @@ describe('a client that listens', () => {
     for (const { feed } of all) feed.stop();
     await until(() => stations.docs.open.length === 0, 'the end');
     assert.ok(longestMs < 2_000, `nothing else was done for ${Math.round(longestMs)} ms`);
+  });
+
+  test('R41: what lies below is looked up once for all who may hear the same', async () => {
+    let lookups = 0;
+    const admits = (): boolean => ++lookups > 0;
+    const all = await Promise.all(
+      Array.from({ length: 20 }, () => client({ docs: uris('docs:a') }, { admits, audience: 'anybody' })),
+    );
+    const other = await client({ docs: uris('docs:a') }, { admits: () => false, audience: 'other' });
+    for (const { start } of [...all, other]) start();
+    stream('docs').updated('docs:a/1');
+    await until(() => all.every(({ heard }) => heard.length === 1), 'all');
+    assert.equal(lookups, 1);
+    assert.deepEqual(other.heard, []);
   });
 
   test('R39: resources beyond 10,000 are not honoured, and those before them still are', async () => {
