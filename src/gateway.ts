@@ -127,8 +127,10 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     const onStanding = (member: Member, standing: Standing, before: Standing): void => {
       const { name } = member.config;
       if (standing.kind === 'seen') {
-        subscriptions.watched(name)?.announced(toldBy(standing.seen));
-        if (before.kind === 'unseen') subscriptions.arrived(route.path, listsOf(standing.seen));
+        const told = toldBy(standing.seen);
+        subscriptions.watched(name)?.announced(told);
+        subscriptions.announced(route.path, { config: member.config, meta: gatewayMeta(), ...told });
+        if (before.kind !== 'seen') subscriptions.arrived(route.path, listsOf(standing.seen));
       }
       if (standing.kind === before.kind) return;
       log.info({ route: route.path, upstream: name, standing: standing.kind }, 'upstream probed');

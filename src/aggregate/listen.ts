@@ -6,7 +6,7 @@
  * *Bounded by* {@link FILTER_URIS} and the others. *Spec:* schema 2026-07-28, `SubscriptionFilter`.
  */
 import { isBarred } from '../auth/forward.ts';
-import type { McpRequest } from '../protocol/classify.ts';
+import { isUri, type McpRequest } from '../protocol/classify.ts';
 import { INVALID_PARAMS, type Refusal, refusal } from '../protocol/errors.ts';
 import { memberOf } from '../protocol/json.ts';
 import { filterOf, isNothing, LIST_FLAGS, type ListenFilter, readFilter } from '../protocol/listen-filter.ts';
@@ -43,6 +43,7 @@ export interface ListenPart {
   readonly filter: ListenFilter;
   readonly meta: string;
   readonly admits: (uri: string) => boolean;
+  readonly audience: string;
 }
 
 /** Reads what is asked for. */
@@ -67,6 +68,11 @@ export function readListen({ bytes, members }: Params): ListenFilter | Refusal {
       INVALID_PARAMS,
       `A listen takes URIs of ${FILTER_NAME_CHARS} characters at most, and ${FILTER_CHARS} of all together`,
     );
+  const odd = uris.find((uri) => !isUri(uri));
+  if (odd !== undefined)
+    return refusal(INVALID_PARAMS, 'Not a URI: it needs a scheme and no control characters', {
+      data: { uri: odd },
+    });
   return filterOf((list) => filter[LIST_FLAGS[list]], [...new Set(uris)], [...new Set(taskIds)]);
 }
 
@@ -79,14 +85,16 @@ export async function planListen(
 ): Promise<readonly ListenPart[]> {
   const { members, routing, discovery, learner } = deps;
   const { partition } = asking;
-  const placed = (stage: 'first' | 'listed'): (number | 'learn' | undefined)[] =>
-    filter.resourceSubscriptions.map((uri) => routing.listenedAt(uri, head, partition, stage));
-  const learning = placed('first').includes('learn') ? learner.learn(RESOURCE_LISTS, asking) : undefined;
+  const uris = filter.resourceSubscriptions;
+  const known = uris.map((uri) => routing.listenedAt(uri, head, partition, 'first'));
+  const learning = known.includes('learn') ? learner.learn(RESOURCE_LISTS, asking) : undefined;
   const [tells] = await Promise.all([
     Promise.all(members.map((member) => unless(discovery.tells(member, asking), TELLS_NOTHING))),
     unless(learning, false),
   ]);
-  const places = placed('listed');
+  const places = uris.map((uri, i) =>
+    known[i] === 'learn' ? routing.listenedAt(uri, head, partition, 'listed') : known[i],
+  );
   const tasks = (filter.taskIds ?? []).map((taskId) => routing.taskListenedAt(taskId, head));
   return members.flatMap((member): ListenPart[] => {
     const { rank, config } = member;
@@ -95,13 +103,14 @@ export async function planListen(
     const taskIds = (filter.taskIds ?? []).filter((_, i) => tasks[i] === rank);
     const part = filterOf(
       (list) => filter[LIST_FLAGS[list]] && lists.has(list),
-      resources ? filter.resourceSubscriptions.filter((_, i) => places[i] === rank) : [],
+      resources ? uris.filter((_, i) => places[i] === rank) : [],
       taskIds,
     );
     if (isNothing(part)) return [];
     // A server tells of tasks to those only who say that they know them.
     const meta = taskIds.length > 0 ? capableMeta(asking) : gatewayMeta();
-    return [{ config, filter: part, meta, admits: (uri) => mayHave(routing, uri, rank, partition) }];
+    const admits = (uri: string): boolean => mayHave(routing, uri, rank, partition);
+    return [{ config, filter: part, meta, admits, audience: partition }];
   });
 }
 

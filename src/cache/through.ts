@@ -73,8 +73,11 @@ export interface Cache {
    * use, and only stands in when the upstream fails. Of the other replicas each knows for itself.
    */
   doubt(upstream: string, methods?: readonly string[]): void;
-  /** Updates of these resources are told from now on; what was read before and lasts is read again at its next use. */
-  watch(upstream: string, uris: readonly string[]): void;
+  /**
+   * Updates of these resources are told from now on; what was read before and lasts is read again at its next use.
+   * @param promised those of them that others are told of, too: of these all that was read before is read again.
+   */
+  watch(upstream: string, uris: readonly string[], promised?: readonly string[]): void;
   /** Drops all pages of an upstream's list, as that caller sees it: it refused its own cursor. */
   dropChain(upstream: string, id: string, partition: string): void;
   /** Loads that requests can still join. */
@@ -275,6 +278,7 @@ export function createCache(options: CacheOptions): Cache {
         ? Math.max(generations.publicFloor(request), generations.turnedPrivateAt(request))
         : generations.ownFloor(request),
       request.uri === undefined ? 0 : generations.uriFloor(request.upstream, [uriField(request.uri)]),
+      generations.doubtFloor(request),
     );
     return inflight.board(key, { context: partition, signal, floor }, async (flightSignal, order) => {
       const kept = await fetch(request, order, flightSignal, load, why);
@@ -388,11 +392,15 @@ export function createCache(options: CacheOptions): Cache {
       // Of what is shared nothing stands in for a failed answer: what is in memory does.
       void remote?.bump(upstream, methods?.map(methodField) ?? [EVERYTHING], 'quietly');
     },
-    watch(upstream, uris) {
+    watch(upstream, uris, promised = []) {
       const fields = uris.map(uriField);
       generations.watch(upstream, fields);
       const at = now();
       for (const field of fields) store.doubtUri(upstream, field, (entry) => lasts(entry, at));
+      const theirs = promised.map(uriField);
+      generations.invalidateUris(upstream, theirs);
+      for (const field of theirs) store.doubtUri(upstream, field, () => true);
+      void remote?.bump(upstream, theirs, 'quietly');
     },
     dropChain(upstream, id, partition) {
       generations.dropChain(id, partition);

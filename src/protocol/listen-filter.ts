@@ -102,8 +102,20 @@ export function filterOf(
   };
 }
 
+/** What is listened for, asked about one thing at a time; the whole of it only when it must be, for it may be large. */
+export interface Wanted {
+  readonly filter: ListenFilter;
+  /** Whether this very thing is asked for. */
+  has(subject: Subject): boolean;
+  /** The same, or a URI above it. */
+  covers(subject: Subject): boolean;
+}
+
+/** URIs of one upstream that are listened for at a time, for all who see the same of it. */
+export const LISTENED_URIS = 10_000;
+
 /** A filter that can be asked what it covers. */
-export class Coverage {
+export class Coverage implements Wanted {
   readonly filter: ListenFilter;
   readonly #uris: ReadonlySet<string>;
   readonly #tasks: ReadonlySet<string>;
@@ -137,27 +149,28 @@ export class Coverage {
 
   /** The highest URI asked for that a URI lies below. */
   above(uri: string): string | undefined {
-    for (let i = 1; i < uri.length; i++) {
-      const char = uri[i];
-      if (char !== '/' && char !== '?' && char !== '#') continue;
-      if (this.#starts(uri, i)) return uri.slice(0, i);
-      if (char === '/' && this.#starts(uri, i + 1)) return uri.slice(0, i + 1);
-    }
+    for (const above of urisAbove(uri, this.#lengths)) if (this.#uris.has(above)) return above;
     return undefined;
   }
+}
 
-  #starts(uri: string, length: number): boolean {
-    return this.#lengths.has(length) && this.#uris.has(uri.slice(0, length));
+/** The URIs that a URI lies below, the highest first. @param lengths of those that are of interest. */
+export function* urisAbove(uri: string, lengths: Pick<ReadonlySet<number>, 'has'>): Generator<string> {
+  for (let i = 1; i < uri.length; i++) {
+    const char = uri[i];
+    if (char !== '/' && char !== '?' && char !== '#') continue;
+    if (lengths.has(i)) yield uri.slice(0, i);
+    if (char === '/' && i + 1 < uri.length && lengths.has(i + 1)) yield uri.slice(0, i + 1);
   }
 }
 
 /** What of the first is in the second, too. */
-export function within(filter: ListenFilter, other: Coverage): ListenFilter {
+export function within(filter: ListenFilter, other: Pick<Wanted, 'has'>): ListenFilter {
   return kept(filter, (subject) => other.has(subject));
 }
 
 /** What of the first is not in the second. */
-export function without(filter: ListenFilter, other: Coverage): ListenFilter {
+export function without(filter: ListenFilter, other: Pick<Wanted, 'has'>): ListenFilter {
   return kept(filter, (subject) => !other.has(subject));
 }
 
@@ -172,6 +185,15 @@ function kept(filter: ListenFilter, keep: (subject: Subject) => boolean): Listen
 /** What either asks for; what both name is named once. */
 export function joined(one: ListenFilter, other: ListenFilter): ListenFilter {
   return together([one, without(other, new Coverage(one))]);
+}
+
+/** Its things, one by one. */
+export function subjectsOf(filter: ListenFilter): Subject[] {
+  return [
+    ...LISTS.filter((list) => filter[LIST_FLAGS[list]]).map((list): Subject => ({ kind: 'list', list })),
+    ...filter.resourceSubscriptions.map((uri): Subject => ({ kind: 'uri', uri })),
+    ...(filter.taskIds ?? []).map((taskId): Subject => ({ kind: 'task', taskId })),
+  ];
 }
 
 /** What any of them asks for. They name no URI twice. */

@@ -21,14 +21,23 @@ const READ = 'resources/read';
 
 /**
  * Ends here what the event ends, at once.
+ * @param isPromised whether clients are told of this resource.
  * @returns when the other replicas are told of it, or cannot be; undefined: there is nothing to wait for.
  */
-export function freshen(cache: Kept, upstream: string, event: ListenEvent): Promise<unknown> | undefined {
+export function freshen(
+  cache: Kept,
+  upstream: string,
+  event: ListenEvent,
+  isPromised: (uri: string) => boolean,
+): Promise<unknown> | undefined {
   switch (event.kind) {
-    case 'acknowledged':
+    case 'acknowledged': {
+      const { resourceSubscriptions: uris } = event.gained;
       doubt(cache, upstream, event.gained, 'lists');
-      cache.watch(upstream, event.gained.resourceSubscriptions);
+      // Whoever is told that it may have changed must not be handed what was read before.
+      cache.watch(upstream, uris, uris.filter(isPromised));
       return undefined;
+    }
     case 'list-changed':
       return Promise.all(METHODS[event.list].map((method) => cache.invalidateMethod(upstream, method)));
     case 'updated':

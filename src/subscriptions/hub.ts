@@ -7,14 +7,20 @@
  */
 import type { Logger } from '../observability/log.ts';
 import {
+  Coverage,
   filterOf,
   isNothing,
-  joined,
-  LIST_FLAGS,
+  LISTENED_URIS,
   type ListenFilter,
   type ListName,
   NOTHING,
   type Subject,
+  subjectsOf,
+  together,
+  urisAbove,
+  type Wanted,
+  within,
+  without,
 } from '../protocol/listen-filter.ts';
 import { LIST_CHANGED, UPDATED } from '../protocol/notice.ts';
 import type { ListenEvent, Listening, ListenRequest, Upstream } from '../upstream/types.ts';
@@ -35,11 +41,12 @@ export interface HubDeps {
 
 /** Somebody who listens; called in order, and never from within `join`. */
 export interface Sitter {
-  heard(subject: Subject, message: Message): void;
+  /** @param admitted by audience, whether it may hear of this: found out once for all who do. */
+  heard(subject: Subject, message: Message, admitted: Map<string, boolean>): void;
   /** Listened to from now on, and may have changed until now. */
-  gained(gained: ListenFilter): void;
+  gained(gained: Coverage): void;
   /** May change unheard until it is gained again. */
-  lost(covered: ListenFilter): void;
+  lost(covered: Coverage): void;
   /** A stream was not opened: not yet, not for this, or for want of room, so that nobody knows when. */
   unopened(why: 'late' | 'refused' | 'full'): void;
 }
@@ -54,15 +61,10 @@ export interface Seat {
   leave(): void;
 }
 
-const LISTS = Object.keys(LIST_FLAGS) as readonly ListName[];
-
 export class Hub {
   readonly #deps: HubDeps;
   readonly #coalescer = new Coalescer();
-  readonly #sitters = new Map<object, Sitter>();
-  readonly #wanted = new Wanted();
-  /** What the gateway asks for itself. */
-  #own: ListenFilter = NOTHING;
+  readonly #asked = new Asked();
   #listening: Listening | undefined;
   #closed = false;
 
@@ -77,30 +79,24 @@ export class Hub {
 
   /** What the gateway itself asks for, from now on. */
   askOwn(filter: ListenFilter): void {
-    this.#own = filter;
+    this.#asked.own = new Coverage(filter);
     this.#refresh();
   }
 
-  /** Listens for somebody. */
+  /** Listens for somebody; of more URIs than are listened for at a time, for the first of them. */
   join(filter: ListenFilter, sitter: Sitter): Seat {
-    const seat = {};
-    let asked = filter;
-    const ask = (next: ListenFilter): void => {
-      this.#wanted.add(next);
-      this.#wanted.remove(asked);
-      asked = next;
+    let asked = this.#asked.add(filter, sitter);
+    this.#refresh();
+    const keep = (kept: ListenFilter): void => {
+      this.#asked.remove(without(asked, new Coverage(kept)), sitter);
+      asked = within(asked, new Coverage(kept));
       this.#refresh();
     };
-    this.#sitters.set(seat, sitter);
-    this.#wanted.add(filter);
-    this.#refresh();
     return {
       fate: () => this.#listening?.fate(asked) ?? { honoured: NOTHING, undecided: NOTHING },
-      narrow: (next) => {
-        if (this.#sitters.has(seat)) ask(next);
-      },
+      narrow: keep,
       leave: () => {
-        if (this.#sitters.delete(seat)) ask(NOTHING);
+        if (this.#asked.sitters.delete(sitter)) keep(NOTHING);
       },
     };
   }
@@ -108,27 +104,27 @@ export class Hub {
   close(): void {
     this.#closed = true;
     this.#coalescer.close();
-    this.#sitters.clear();
+    this.#asked.sitters.clear();
     this.#listening?.close();
   }
 
   #refresh(): void {
     if (this.#closed) return;
-    const filter = joined(this.#wanted.filter, this.#own);
-    if (isNothing(filter)) {
+    if (this.#asked.isNothing) {
       this.#listening?.close();
       this.#listening = undefined;
-      if (this.#sitters.size === 0) this.#deps.onIdle();
+      if (this.#asked.sitters.size === 0) this.#deps.onIdle();
       return;
     }
-    if (this.#listening !== undefined) return this.#listening.update(filter);
+    if (this.#listening !== undefined) return this.#listening.update(this.#asked);
     const { upstream, request } = this.#deps;
+    const { filter } = this.#asked;
     this.#listening = upstream.listen({ ...request, filter }, (event) => this.#heard(event));
   }
 
   #heard(event: ListenEvent): void {
     const { cache, upstream, notified } = this.#deps;
-    const ready = freshen(cache, upstream.name, event);
+    const ready = freshen(cache, upstream.name, event, (uri) => this.#asked.isTheirs({ kind: 'uri', uri }));
     this.#note(event);
     switch (event.kind) {
       case 'list-changed': {
@@ -153,24 +149,29 @@ export class Hub {
         this.#tell({ kind: 'task', taskId }, passedOn(method, params));
         return;
       }
-      case 'acknowledged':
-        for (const sitter of this.#sitters.values()) sitter.gained(event.gained);
+      case 'acknowledged': {
+        const gained = new Coverage(event.gained);
+        for (const sitter of this.#asked.sitters) sitter.gained(gained);
         return;
-      case 'lost':
-        for (const sitter of this.#sitters.values()) sitter.lost(event.covered);
+      }
+      case 'lost': {
+        const covered = new Coverage(event.covered);
+        for (const sitter of this.#asked.sitters) sitter.lost(covered);
         return;
+      }
       case 'unopened': {
         const why = event.reason.kind === 'full' ? 'full' : 'late';
-        for (const sitter of this.#sitters.values()) sitter.unopened(why);
+        for (const sitter of this.#asked.sitters) sitter.unopened(why);
         return;
       }
       case 'not-offered':
-        for (const sitter of this.#sitters.values()) sitter.unopened('refused');
+        for (const sitter of this.#asked.sitters) sitter.unopened('refused');
     }
   }
 
   #tell(subject: Subject, message: Message): void {
-    for (const sitter of this.#sitters.values()) sitter.heard(subject, message);
+    const admitted = new Map<string, boolean>();
+    for (const sitter of this.#asked.whoAsks(subject)) sitter.heard(subject, message, admitted);
   }
 
   #note(event: ListenEvent): void {
@@ -201,37 +202,121 @@ export class Hub {
   }
 }
 
-/** What many ask for together: each thing counted, so that it ends with the last who asked. */
-class Wanted {
-  readonly #counts = {
-    lists: new Map<ListName, number>(),
-    uris: new Map<string, number>(),
-    tasks: new Map<string, number>(),
-  };
+/** What the gateway and many others ask for together, and who asks for what: nobody is looked at in vain. */
+class Asked implements Wanted {
+  /** What the gateway asks for itself. */
+  own = new Coverage(NOTHING);
+  readonly sitters = new Set<Sitter>();
+  readonly #lists = new Map<ListName, Set<Sitter>>();
+  readonly #uris = new Map<string, Set<Sitter>>();
+  readonly #tasks = new Map<string, Set<Sitter>>();
+  /** Of the URIs, with how many have it. */
+  readonly #lengths = new Map<number, number>();
+
+  get isNothing(): boolean {
+    return this.#lists.size + this.#uris.size + this.#tasks.size === 0 && isNothing(this.own.filter);
+  }
 
   get filter(): ListenFilter {
-    const { lists, uris, tasks } = this.#counts;
-    return filterOf((list) => lists.has(list), [...uris.keys()], [...tasks.keys()]);
+    const theirs = filterOf((list) => this.#lists.has(list), [...this.#uris.keys()], [...this.#tasks.keys()]);
+    return together([theirs, without(this.own.filter, { has: (subject) => this.isTheirs(subject) })]);
   }
 
-  add(filter: ListenFilter): void {
-    this.#count(filter, 1);
+  has(subject: Subject): boolean {
+    return this.isTheirs(subject) || this.own.has(subject);
   }
 
-  remove(filter: ListenFilter): void {
-    this.#count(filter, -1);
+  /** Whether others than the gateway ask for this very thing. */
+  isTheirs(subject: Subject): boolean {
+    return this.#whoNames(subject) !== undefined;
   }
 
-  #count(filter: ListenFilter, by: 1 | -1): void {
-    const { lists, uris, tasks } = this.#counts;
-    for (const list of LISTS) if (filter[LIST_FLAGS[list]]) count(lists, list, by);
-    for (const uri of new Set(filter.resourceSubscriptions)) count(uris, uri, by);
-    for (const taskId of new Set(filter.taskIds)) count(tasks, taskId, by);
+  covers(subject: Subject): boolean {
+    for (const _ of this.#asking(subject)) return true;
+    return this.own.covers(subject);
   }
-}
 
-function count<T>(counts: Map<T, number>, what: T, by: 1 | -1): void {
-  const now = (counts.get(what) ?? 0) + by;
-  if (now === 0) counts.delete(what);
-  else counts.set(what, now);
+  /** Each once. */
+  whoAsks(subject: Subject): ReadonlySet<Sitter> {
+    const who = new Set<Sitter>();
+    for (const sitters of this.#asking(subject)) for (const sitter of sitters) who.add(sitter);
+    return who;
+  }
+
+  /** @returns what of it there is room for. */
+  add(filter: ListenFilter, sitter: Sitter): ListenFilter {
+    this.sitters.add(sitter);
+    return within(filter, {
+      has: (subject) => {
+        const known = this.#whoNames(subject);
+        if (known !== undefined) known.add(sitter);
+        else if (subject.kind === 'uri' && this.#uris.size >= LISTENED_URIS) return false;
+        else this.#begin(subject, sitter);
+        return true;
+      },
+    });
+  }
+
+  remove(filter: ListenFilter, sitter: Sitter): void {
+    for (const subject of subjectsOf(filter)) {
+      const sitters = this.#whoNames(subject);
+      if (sitters?.delete(sitter) === true && sitters.size === 0) this.#end(subject);
+    }
+  }
+
+  *#asking(subject: Subject): Generator<ReadonlySet<Sitter>> {
+    const named = this.#whoNames(subject);
+    if (named !== undefined) yield named;
+    if (subject.kind !== 'uri') return;
+    for (const uri of urisAbove(subject.uri, this.#lengths)) {
+      const above = this.#uris.get(uri);
+      if (above !== undefined) yield above;
+    }
+  }
+
+  #whoNames(subject: Subject): Set<Sitter> | undefined {
+    switch (subject.kind) {
+      case 'list':
+        return this.#lists.get(subject.list);
+      case 'uri':
+        return this.#uris.get(subject.uri);
+      case 'task':
+        return this.#tasks.get(subject.taskId);
+    }
+  }
+
+  #begin(subject: Subject, sitter: Sitter): void {
+    const sitters = new Set([sitter]);
+    switch (subject.kind) {
+      case 'list':
+        this.#lists.set(subject.list, sitters);
+        return;
+      case 'uri': {
+        const { length } = subject.uri;
+        this.#uris.set(subject.uri, sitters);
+        this.#lengths.set(length, (this.#lengths.get(length) ?? 0) + 1);
+        return;
+      }
+      case 'task':
+        this.#tasks.set(subject.taskId, sitters);
+    }
+  }
+
+  #end(subject: Subject): void {
+    switch (subject.kind) {
+      case 'list':
+        this.#lists.delete(subject.list);
+        return;
+      case 'uri': {
+        const { length } = subject.uri;
+        const count = (this.#lengths.get(length) ?? 0) - 1;
+        this.#uris.delete(subject.uri);
+        if (count > 0) this.#lengths.set(length, count);
+        else this.#lengths.delete(length);
+        return;
+      }
+      case 'task':
+        this.#tasks.delete(subject.taskId);
+    }
+  }
 }

@@ -9,6 +9,7 @@
 import type { Feed, Outlet } from '../protocol/exchange.ts';
 import {
   Coverage,
+  filterOf,
   isNothing,
   joined,
   LIST_FLAGS,
@@ -16,6 +17,7 @@ import {
   type ListName,
   NOTHING,
   type Subject,
+  together,
   within,
   without,
 } from '../protocol/listen-filter.ts';
@@ -24,10 +26,13 @@ import { listChanged, type Message, stamped, updated } from './messages.ts';
 
 /** What of a filter one upstream is asked. */
 export interface Share {
+  readonly upstream: string;
   readonly hub: Hub;
   readonly filter: ListenFilter;
   /** Whether that upstream may have this resource. */
   readonly admits: (uri: string) => boolean;
+  /** For all of the same audience the answer is the same. */
+  readonly audience: string;
 }
 
 /** Resources below those asked for that wait to be told of one by one. Beyond it, the one asked for stands for them. */
@@ -84,13 +89,14 @@ export class Listener implements Feed {
     for (const source of this.#sources) {
       const { honoured, undecided } = source.seat.fate();
       const late = source.full ? NOTHING : undecided;
-      const counted = joined(honoured, late);
+      const counted = together([honoured, late]);
       source.honoured = new Coverage(counted);
       source.unheard = late;
       if (isNothing(counted)) source.seat.leave();
       else if (!isNothing(without(source.share.filter, source.honoured))) source.seat.narrow(counted);
     }
-    return this.#sources.map((source) => source.honoured.filter).reduce(joined, NOTHING);
+    // No resource is asked of two.
+    return together(this.#sources.map((source) => source.honoured.filter));
   }
 
   start(outlet: Outlet): void {
@@ -123,21 +129,39 @@ export class Listener implements Feed {
     }
   }
 
+  /**
+   * An upstream says that it tells of these lists: what of them the client was promised without it, it hears of from
+   * now on.
+   */
+  widen(upstream: string, lists: ReadonlySet<ListName>, hubOf: () => Hub): void {
+    if (this.#stopped) return;
+    const isPromised = (list: ListName): boolean =>
+      this.#sources.some(({ honoured }) => honoured.filter[LIST_FLAGS[list]]);
+    const isAsked = (list: ListName): boolean =>
+      this.#sources.some(({ share }) => share.upstream === upstream && share.filter[LIST_FLAGS[list]]);
+    const filter = filterOf((list) => lists.has(list) && isPromised(list) && !isAsked(list), [], []);
+    if (isNothing(filter)) return;
+    const source = this.#join({ upstream, hub: hubOf(), filter, admits: () => false, audience: '' });
+    source.honoured = new Coverage(filter);
+    source.unheard = without(filter, new Coverage(source.seat.fate().honoured));
+    this.#sources.push(source);
+  }
+
   #isDecided(): boolean {
     return this.#sources.every(({ seat, full }) => full || isNothing(seat.fate().undecided));
   }
 
   #join(share: Share): Source {
     const seat = share.hub.join(share.filter, {
-      heard: (subject, message) => this.#heard(source, subject, message),
+      heard: (subject, message, admitted) => this.#heard(source, subject, message, admitted),
       gained: (gained) => {
-        const told = within(source.unheard, new Coverage(gained));
-        source.unheard = without(source.unheard, new Coverage(gained));
+        const told = within(source.unheard, gained);
+        source.unheard = without(source.unheard, gained);
         this.#tellAll(told);
         this.#onDecided?.();
       },
       lost: (covered) => {
-        const unheard = within(source.honoured.filter, new Coverage(covered));
+        const unheard = within(source.honoured.filter, covered);
         source.unheard = joined(source.unheard, unheard);
       },
       unopened: (why) => {
@@ -149,7 +173,12 @@ export class Listener implements Feed {
     return source;
   }
 
-  #heard({ share, honoured }: Source, subject: Subject, message: Message): void {
+  #heard(
+    { share, honoured }: Source,
+    subject: Subject,
+    message: Message,
+    admitted: Map<string, boolean>,
+  ): void {
     if (!honoured.covers(subject)) return;
     switch (subject.kind) {
       case 'list':
@@ -160,7 +189,9 @@ export class Listener implements Feed {
         const { uri } = subject;
         const asked = honoured.has(subject) ? undefined : honoured.above(uri);
         if (asked === undefined) return this.#tell(`uri ${uri}`, message);
-        if (!share.admits(uri)) return;
+        const admits = admitted.get(share.audience) ?? share.admits(uri);
+        admitted.set(share.audience, admits);
+        if (!admits) return;
         if (this.#pending.size < MAX_PENDING) this.#tell(`uri ${uri}`, message);
         else this.#tell(`uri ${asked}`, updated(asked));
       }

@@ -31,6 +31,15 @@ export interface ListenPart {
   readonly meta: string;
   /** Whether that upstream may have this resource. */
   readonly admits: (uri: string) => boolean;
+  /** For all of the same audience on one route the answer is the same. */
+  readonly audience: string;
+}
+
+/** What an upstream tells of its lists. */
+export interface Announcement {
+  readonly config: UpstreamConfig;
+  readonly meta: string;
+  readonly lists: ReadonlySet<ListName>;
 }
 
 /** A client's listen. */
@@ -50,7 +59,10 @@ export class Subscriptions {
   readonly #deps: SubscriptionsDeps;
   readonly #hubs = new Map<string, Hub>();
   readonly #watches = new Map<string, { readonly watch: Watch; readonly hub: Hub }>();
-  readonly #listeners = new Map<string, Set<Listener>>();
+  /** By route; each with the head of its request. */
+  readonly #listeners = new Map<string, Map<Listener, Head>>();
+  /** By route and name, what upstreams tell of their lists. */
+  readonly #announced = new Map<string, Map<string, Announcement>>();
 
   constructor(deps: SubscriptionsDeps) {
     this.#deps = deps;
@@ -75,33 +87,50 @@ export class Subscriptions {
 
   /** Opens a client's listen. *Never* rejects. */
   async listen({ route, id, head, parts, withinMs, signal }: ListenOrder): Promise<Reply> {
-    const listeners = this.#listeners.get(route) ?? new Set();
+    const listeners = this.#listeners.get(route) ?? new Map<Listener, Head>();
     this.#listeners.set(route, listeners);
-    const shares = parts.map(({ config, filter, meta, admits }) => ({
+    const shares = parts.map(({ config, filter, meta, admits, audience }) => ({
+      upstream: config.name,
       hub: this.#hub(config, callerHeaders(config, head), meta),
       filter,
       admits,
+      audience: `${route} ${audience}`,
     }));
     const listener: Listener = new Listener(id, shares, () => listeners.delete(listener));
-    listeners.add(listener);
+    listeners.set(listener, head);
     const leave = (): void => listener.stop();
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
     const honoured = await listener.acknowledge(withinMs);
     // From here on whoever writes it says when it is over.
     signal.removeEventListener('abort', leave);
+    for (const announcement of this.#announced.get(route)?.values() ?? [])
+      this.#widen(listener, head, announcement);
     const opening = stamped(acknowledged(honoured), id);
     return { kind: 'listen', opening, closing: completed(id), feed: listener };
   }
 
   /** An upstream of this route is there that was not before: its lists are news. */
   arrived(route: string, lists: Iterable<ListName>): void {
-    for (const listener of this.#listeners.get(route) ?? []) listener.arrived(lists);
+    for (const listener of this.#listeners.get(route)?.keys() ?? []) listener.arrived(lists);
+  }
+
+  /** An upstream of this route says what it tells; of what its clients were promised, they hear from it, too. */
+  announced(route: string, announcement: Announcement): void {
+    const known = this.#announced.get(route) ?? new Map<string, Announcement>();
+    this.#announced.set(route, known.set(announcement.config.name, announcement));
+    for (const [listener, head] of this.#listeners.get(route) ?? [])
+      this.#widen(listener, head, announcement);
   }
 
   close(): void {
     for (const { watch } of this.#watches.values()) watch.close();
     for (const hub of this.#hubs.values()) hub.close();
+  }
+
+  #widen(listener: Listener, head: Head, { config, meta, lists }: Announcement): void {
+    if (config.subscribe)
+      listener.widen(config.name, lists, () => this.#hub(config, callerHeaders(config, head), meta));
   }
 
   #hub(config: UpstreamConfig, headers: Readonly<Record<string, string>>, meta: string): Hub {

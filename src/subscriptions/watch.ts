@@ -2,7 +2,13 @@
  * What the gateway itself listens for at one upstream, so that what is kept of it goes when it changes: the list
  * changes that the upstream announced, and the resources that are held in memory (design, section 6).
  */
-import { LIST_FLAGS, type ListenFilter, type ListName, NOTHING } from '../protocol/listen-filter.ts';
+import {
+  LIST_FLAGS,
+  LISTENED_URIS,
+  type ListenFilter,
+  type ListName,
+  NOTHING,
+} from '../protocol/listen-filter.ts';
 import type { Hub } from './hub.ts';
 
 export interface WatchDeps {
@@ -27,8 +33,6 @@ const GATHER_MS = 100;
  * its next change must not fall between.
  */
 const LINGER_MS = 60_000;
-/** Resources that are asked for although they are not held. */
-const LINGERING_MAX = 10_000;
 
 export class Watch {
   readonly #deps: WatchDeps;
@@ -75,11 +79,17 @@ export class Watch {
     const { heldUris, now } = this.#deps;
     const at = now();
     const asked = new Map<string, number>();
-    if (this.#announced.resources) for (const uri of heldUris()) asked.set(uri, at);
+    if (this.#announced.resources) {
+      // More are not listened for: looking at all that are held, at each change, would hold up everybody.
+      for (const uri of heldUris()) {
+        if (asked.size >= LISTENED_URIS) break;
+        asked.set(uri, at);
+      }
+    }
     let lingers = false;
     for (const [uri, heldAt] of this.#asked) {
       if (asked.has(uri) || !this.#announced.resources) continue;
-      if (at - heldAt >= LINGER_MS || asked.size >= LINGERING_MAX) continue;
+      if (at - heldAt >= LINGER_MS || asked.size >= LISTENED_URIS) continue;
       asked.set(uri, heldAt);
       lingers = true;
     }

@@ -13,6 +13,7 @@ import {
   LIST_FLAGS,
   type ListenFilter,
   NOTHING,
+  type Wanted,
   within,
   without,
 } from '../protocol/listen-filter.ts';
@@ -61,7 +62,7 @@ class LegacyListening implements Listening {
   readonly #deps: LegacyListenDeps;
   readonly #on: (event: ListenEvent) => void;
   readonly #onClose: () => void;
-  #filter: ListenFilter;
+  #wanted: Wanted;
   /** What this session tells of. */
   #honoured = new Coverage(NOTHING);
   /** What it was asked for in vain. */
@@ -83,7 +84,7 @@ class LegacyListening implements Listening {
     onClose: () => void,
   ) {
     this.#deps = deps;
-    this.#filter = bounded(filter);
+    this.#wanted = new Coverage(filter);
     this.#on = on;
     this.#onClose = onClose;
     this.#timer = setTimeout(() => void this.#connect(), 0);
@@ -93,9 +94,9 @@ class LegacyListening implements Listening {
     return this.#state;
   }
 
-  update(filter: ListenFilter): void {
+  update(wanted: Wanted): void {
     if (this.#state === 'closed') return;
-    this.#filter = bounded(filter);
+    this.#wanted = wanted;
     this.#changed = true;
     if (this.#opened !== undefined) void this.#settle(this.#opened);
   }
@@ -112,10 +113,14 @@ class LegacyListening implements Listening {
   }
 
   fate(part: ListenFilter): { readonly honoured: ListenFilter; readonly undecided: ListenFilter } {
-    const wanted = within(part, new Coverage(this.#filter));
+    const wanted = within(part, this.#wanted);
     const honoured = within(wanted, this.#honoured);
     const decided = new Coverage(joined(honoured, this.#refused));
     return { honoured, undecided: this.#state === 'not-offered' ? NOTHING : without(wanted, decided) };
+  }
+
+  get #filter(): ListenFilter {
+    return bounded(this.#wanted.filter);
   }
 
   async #connect(): Promise<void> {

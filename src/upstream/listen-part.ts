@@ -11,6 +11,7 @@ import {
   type ListenFilter,
   type ListName,
   NOTHING,
+  type Subject,
   within,
   without,
 } from '../protocol/listen-filter.ts';
@@ -69,9 +70,26 @@ export class ListenPart {
     return this.#current?.honoured.filter ?? NOTHING;
   }
 
+  /** Whether it is listened to now. */
+  honours(subject: Subject): boolean {
+    return this.#current?.honoured.has(subject) === true;
+  }
+
+  /** Whether it is wanted here. */
+  has(subject: Subject): boolean {
+    switch (subject.kind) {
+      case 'list':
+        return this.lists.includes(subject.list);
+      case 'uri':
+        return this.uris.has(subject.uri);
+      case 'task':
+        return this.taskIds.includes(subject.taskId);
+    }
+  }
+
   /** What of a filter is wanted here, and neither listened to nor refused. */
   undecided(filter: ListenFilter): ListenFilter {
-    const open = within(without(filter, this.#current?.honoured ?? UNTOLD), new Coverage(this.#wanted()));
+    const open = within(without(filter, this.#current?.honoured ?? UNTOLD), this);
     const { asked = UNTOLD, honoured = UNTOLD } = this.#current ?? {};
     const unasked = lacking(open, asked, honoured);
     const { refused } = this.#pause;
@@ -93,7 +111,7 @@ export class ListenPart {
     if (this.#closed || this.#next !== undefined) return;
     const wanted = this.#wanted();
     const current = this.#current;
-    if (current !== undefined && isNothing(without(current.asked.filter, new Coverage(wanted)))) {
+    if (current !== undefined && isNothing(without(current.asked.filter, this))) {
       clearTimeout(this.#shrinking);
       this.#shrinking = undefined;
     } else if (current !== undefined) {
@@ -118,7 +136,7 @@ export class ListenPart {
     if (this.#closed || this.#next !== undefined) return;
     const wanted = this.#wanted();
     const current = this.#current;
-    if (current === undefined || isNothing(without(current.asked.filter, new Coverage(wanted)))) return;
+    if (current === undefined || isNothing(without(current.asked.filter, this))) return;
     if (!isNothing(wanted)) {
       if (!this.#pause.waiting) this.#open(wanted);
       return;
@@ -195,7 +213,7 @@ export class ListenPart {
 
   /** Tells it of what is still wanted. @returns whether there was any. */
   #tellLost(reason: Failure, covered: ListenFilter): boolean {
-    const wanted = within(covered, new Coverage(this.#wanted()));
+    const wanted = within(covered, this);
     if (this.#closed || isNothing(wanted)) return false;
     this.#hooks.lost(reason, wanted);
     return true;

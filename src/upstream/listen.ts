@@ -2,19 +2,17 @@
  * Listening to an upstream for as long as somebody holds it: one filter, on as many streams as it takes (R40).
  *
  * A URI stays on the stream that it came to, so that a change of the filter opens one stream anew and not all.
- * *Bounded by* {@link MAX_URIS}, {@link MAX_STREAMS} and {@link MAX_URI_CHARS}: what is beyond is not listened for.
+ * *Bounded by* {@link LISTENED_URIS}, {@link MAX_STREAMS} and {@link MAX_URI_CHARS}: what is beyond is not listened for.
  */
 import {
   Coverage,
-  filterOf,
   isNothing,
-  joined,
-  LIST_FLAGS,
+  LISTENED_URIS,
   type ListenFilter,
-  type ListName,
-  NOTHING,
   type Subject,
+  subjectsOf,
   together,
+  type Wanted,
   within,
   without,
 } from '../protocol/listen-filter.ts';
@@ -29,8 +27,6 @@ const STREAM_NAMES = 500;
 const STREAM_CHARS = 512 * 1024;
 /** Streams side by side. */
 const MAX_STREAMS = 20;
-/** URIs of one listening. */
-const MAX_URIS = 10_000;
 /** A longer URI is not listened for; none that long is learnt, either. */
 const MAX_URI_CHARS = 8_192;
 
@@ -54,12 +50,10 @@ class Streams implements Listening {
   readonly #places = new Map<string, ListenPart>();
   /** The one that listens for lists and tasks, too. */
   #home: ListenPart | undefined;
-  #filter: ListenFilter;
-  /** The filter, as far as it is listened for. */
-  #wanted = new Coverage(NOTHING);
-  /** What is wanted since the parts were last settled and was not just before. */
-  #added: ListenFilter = NOTHING;
-  /** True when the filter has changed and the parts do not know. */
+  #wanted: Wanted;
+  /** Names of what is wanted since the parts were last settled and was not just before. */
+  readonly #added = new Set<string>();
+  /** True when what is wanted has changed and the parts do not know. */
   #changed = true;
   #gathering: NodeJS.Timeout | undefined;
   #acknowledged = false;
@@ -75,7 +69,7 @@ class Streams implements Listening {
     this.#request = request;
     this.#on = on;
     this.#onClose = onClose;
-    this.#filter = request.filter;
+    this.#wanted = new Coverage(request.filter);
     // Behind the call: whoever is told at once does not hold this yet.
     this.#gathering = setTimeout(() => this.#settle(), 0);
   }
@@ -90,17 +84,24 @@ class Streams implements Listening {
   }
 
   fate(part: ListenFilter): { readonly honoured: ListenFilter; readonly undecided: ListenFilter } {
-    const honoured = within(part, new Coverage(this.#honoured()));
-    const open = within(without(part, new Coverage(honoured)), this.#wanted);
+    // What has just been asked for has its place at once; the rest can wait, however many ask for it.
+    if (this.#changed)
+      for (const subject of subjectsOf(part)) if (this.#wanted.has(subject)) this.#place(subject);
+    const places = new Set<ListenPart | undefined>([
+      this.#home,
+      ...part.resourceSubscriptions.map((uri) => this.#places.get(uri)),
+    ]);
+    const honoured = within(part, { has: (subject) => this.#isPlaced(subject) && this.#isHonoured(subject) });
+    const open = without(part, new Coverage(honoured));
     return {
       honoured,
-      undecided: together([...this.#parts].map((one) => one.undecided(open))),
+      undecided: together([...places].flatMap((one) => (one === undefined ? [] : [one.undecided(open)]))),
     };
   }
 
-  update(filter: ListenFilter): void {
+  update(wanted: Wanted): void {
     if (this.#closed) return;
-    this.#filter = filter;
+    this.#wanted = wanted;
     this.#changed = true;
     this.#gathering ??= setTimeout(() => this.#settle(), this.#deps.times.gatherMs);
   }
@@ -122,56 +123,89 @@ class Streams implements Listening {
 
   /** What was left out for a moment and is covered still: what came of it meanwhile was not told. */
   #tellRegained(): void {
+    if (this.#added.size === 0) return;
     const honoured = this.#honoured();
-    const gained = within(this.#added, new Coverage(honoured));
-    this.#added = NOTHING;
+    const gained = within(honoured, { has: (subject) => this.#added.has(nameOf(subject)) });
+    this.#added.clear();
     if (!isNothing(gained)) this.#tell({ kind: 'acknowledged', honoured, gained, first: false });
   }
 
   #distribute(): void {
     if (!this.#changed) return;
     this.#changed = false;
-    const { resourceSubscriptions, taskIds = [] } = this.#filter;
+    const { filter } = this.#wanted;
     const uris = new Set<string>();
-    for (const uri of resourceSubscriptions) {
-      if (uri.length <= MAX_URI_CHARS && uris.size < MAX_URIS) uris.add(uri);
-    }
-    for (const [uri, part] of this.#places) {
-      if (!uris.has(uri)) this.#remove(uri, part);
-    }
-    for (const uri of uris) if (!this.#places.has(uri)) this.#place(uri);
-    const lists = (Object.keys(LIST_FLAGS) as ListName[]).filter((list) => this.#filter[LIST_FLAGS[list]]);
-    const tasks = [...new Set(taskIds)].filter((id) => id.length <= MAX_URI_CHARS).slice(0, STREAM_NAMES);
-    if (lists.length + tasks.length > 0) this.#home ??= this.#firstPart();
+    for (const uri of filter.resourceSubscriptions)
+      if (uris.size < LISTENED_URIS && isShort(uri)) uris.add(uri);
+    const taskIds = new Set((filter.taskIds ?? []).filter(isShort).slice(0, STREAM_NAMES));
+    for (const [uri, part] of this.#places) if (!uris.has(uri)) this.#remove(uri, part);
     if (this.#home !== undefined) {
-      this.#home.lists = lists;
-      this.#home.taskIds = tasks;
+      this.#home.lists = this.#home.lists.filter((list) => this.#keeps({ kind: 'list', list }));
+      this.#home.taskIds = this.#home.taskIds.filter((taskId) => this.#keeps({ kind: 'task', taskId }));
     }
-    const before = this.#wanted;
-    const wanted = filterOf((list) => lists.includes(list), [...this.#places.keys()], tasks);
-    this.#wanted = new Coverage(wanted);
-    this.#added = joined(within(this.#added, this.#wanted), without(wanted, before));
+    for (const subject of subjectsOf({ ...filter, resourceSubscriptions: [...uris], taskIds: [...taskIds] }))
+      this.#place(subject);
   }
 
-  #place(uri: string): void {
-    const part = this.#roomFor(uri.length);
-    if (part === undefined) return;
-    part.uris.add(uri);
-    part.uriChars += uri.length;
-    this.#places.set(uri, part);
+  /** Gives what is asked for its place, where there is one. */
+  #place(subject: Subject): void {
+    if (this.#isPlaced(subject)) return;
+    switch (subject.kind) {
+      case 'uri': {
+        const { uri } = subject;
+        const part = isShort(uri) && this.#places.size < LISTENED_URIS ? this.#roomFor(uri) : undefined;
+        if (part === undefined) return;
+        part.uris.add(uri);
+        part.uriChars += uri.length;
+        this.#places.set(uri, part);
+        break;
+      }
+      case 'list':
+        this.#home ??= this.#firstPart();
+        this.#home.lists = [...this.#home.lists, subject.list];
+        break;
+      case 'task':
+        this.#home ??= this.#firstPart();
+        if (!isShort(subject.taskId) || this.#home.taskIds.length >= STREAM_NAMES) return;
+        this.#home.taskIds = [...this.#home.taskIds, subject.taskId];
+    }
+    this.#added.add(nameOf(subject));
   }
 
   #remove(uri: string, part: ListenPart): void {
     part.uris.delete(uri);
     part.uriChars -= uri.length;
     this.#places.delete(uri);
+    this.#added.delete(nameOf({ kind: 'uri', uri }));
   }
 
-  #roomFor(chars: number): ListenPart | undefined {
+  /** Whether it is asked for still. */
+  #keeps(subject: Subject): boolean {
+    const keeps = this.#wanted.has(subject);
+    if (!keeps) this.#added.delete(nameOf(subject));
+    return keeps;
+  }
+
+  #isPlaced(subject: Subject): boolean {
+    return subject.kind === 'uri' ? this.#places.has(subject.uri) : this.#home?.has(subject) === true;
+  }
+
+  #isHonoured(subject: Subject): boolean {
+    if (subject.kind === 'uri' && this.#places.get(subject.uri)?.honours(subject) === true) return true;
+    return [...this.#parts].some((part) => part.honours(subject));
+  }
+
+  /** Where it is listened to still, or the first that has room. */
+  #roomFor(uri: string): ListenPart | undefined {
+    const hasRoom = ({ uris, uriChars }: ListenPart): boolean =>
+      uris.size < STREAM_NAMES && uriChars + uri.length <= STREAM_CHARS;
+    let first: ListenPart | undefined;
     for (const part of this.#parts) {
-      if (part.uris.size < STREAM_NAMES && part.uriChars + chars <= STREAM_CHARS) return part;
+      if (!hasRoom(part)) continue;
+      if (part.honours({ kind: 'uri', uri })) return part;
+      first ??= part;
     }
-    return this.#parts.size < MAX_STREAMS ? this.#newPart() : undefined;
+    return first ?? (this.#parts.size < MAX_STREAMS ? this.#newPart() : undefined);
   }
 
   #firstPart(): ListenPart {
@@ -182,9 +216,10 @@ class Streams implements Listening {
   #newPart(): ListenPart {
     const hooks: PartHooks = {
       wants: (subject) => {
-        // What is no longer asked for is not told from the moment it is not.
+        if (this.#wanted.covers(subject)) return true;
+        // What is no longer asked for is not told from the moment it is not: asked for again, it is gained.
         this.#distribute();
-        return this.#wanted.covers(subject);
+        return false;
       },
       acknowledged: (gained) => {
         const first = !this.#acknowledged;
@@ -207,11 +242,28 @@ class Streams implements Listening {
 
   #honoured(): ListenFilter {
     this.#distribute();
-    return within(together([...this.#parts].map((part) => part.honoured)), this.#wanted);
+    return within(together([...this.#parts].map((part) => part.honoured)), {
+      has: (subject) => this.#isPlaced(subject),
+    });
   }
 
   #tell(event: ListenEvent): void {
     if (!this.#closed) this.#on(event);
+  }
+}
+
+function isShort(name: string): boolean {
+  return name.length <= MAX_URI_CHARS;
+}
+
+function nameOf(subject: Subject): string {
+  switch (subject.kind) {
+    case 'list':
+      return `list ${subject.list}`;
+    case 'uri':
+      return `uri ${subject.uri}`;
+    case 'task':
+      return `task ${subject.taskId}`;
   }
 }
 

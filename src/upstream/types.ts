@@ -1,7 +1,7 @@
 /** The contract of the upstream room: what goes to an MCP server, and every way it can come back. */
 
 import type { Answer } from '../protocol/answer.ts';
-import type { ListenFilter, ListName } from '../protocol/listen-filter.ts';
+import type { ListenFilter, ListName, Wanted } from '../protocol/listen-filter.ts';
 import type { Signal } from '../protocol/signal.ts';
 
 /** A read-method request: checked, rebuilt, under an id of the gateway's own. */
@@ -191,9 +191,9 @@ export type ListenEvent =
 export interface Listening {
   /**
    * Asks for something else from now on. What is new is listened for within a moment; of what is left out nothing
-   * is told any more.
+   * is told any more. @param wanted may change: this is then called again.
    */
-  update(filter: ListenFilter): void;
+  update(wanted: Wanted): void;
   /** Idempotent; nothing is told behind it. */
   close(): void;
   /**

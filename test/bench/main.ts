@@ -12,9 +12,10 @@ import { parseArgs, promisify } from 'node:util';
 import { type Child, cpuUs, has, PINNING, pinned, pinSelf } from './children.ts';
 import type { Loaded } from './job.ts';
 import { type Engine, load } from './load.ts';
+import { type Replica, startReplicas } from './replicas.ts';
 import { type Figure, figuresTable, type Line, line, linesTable } from './report.ts';
 import { LIST_COUNT, type Rig, startRig } from './rig.ts';
-import { eventLatency, idleStreams, largeReads, walk } from './singles.ts';
+import { eventLatency, idleStreams, type Latency, largeReads, walk } from './singles.ts';
 import { differenceSpread, ratioSpread, spread } from './stats.ts';
 import { chart } from './svg.ts';
 import { type Contender, FIRST_PAGE, LOAD_WORKS, type LoadWork } from './works.ts';
@@ -35,6 +36,7 @@ interface Amounts {
   readonly idleStreams: number;
   readonly largeReads: number;
   readonly largeMegabytes: number;
+  readonly changes: number;
 }
 
 const FULL: Amounts = {
@@ -43,12 +45,22 @@ const FULL: Amounts = {
   idleStreams: 1_000,
   largeReads: 30,
   largeMegabytes: 100,
+  changes: 200,
 };
-const SMOKE: Amounts = { listItems: 300, events: 20, idleStreams: 20, largeReads: 3, largeMegabytes: 4 };
+const SMOKE: Amounts = {
+  listItems: 300,
+  events: 20,
+  idleStreams: 20,
+  largeReads: 3,
+  largeMegabytes: 4,
+  changes: 3,
+};
 const SMOKE_REQUESTS = 24;
 /** Works that start servers of their own are the slowest: these rounds of them are enough. */
 const SLOW_ROUNDS = 3;
 
+/** Young code costs a multiple here, too. */
+const WARM_CHANGES = 100;
 /** At most so long; a gateway on a busy machine takes five seconds. */
 const WARM_SECONDS = 10;
 /** Warm is who gains less than a tenth in a second. */
@@ -56,7 +68,7 @@ const WARM_SHARE = 0.9;
 
 const NOTE = '×: CPU a request of the other ÷ CPU a request of Headgate, median of the rounds (min–max).';
 
-const SINGLE_KEYS = ['list', 'sse', 'idle', 'large', 'account'] as const;
+const SINGLE_KEYS = ['list', 'sse', 'idle', 'large', 'replicas', 'account'] as const;
 const KEYS: readonly string[] = [...LOAD_WORKS.map(({ key }) => key), ...SINGLE_KEYS];
 
 const USAGE = `usage: npm run bench -- [--only WORK[,WORK…]] [--rounds N] [--seconds N] [--smoke] [--json FILE] [--svg FILE]
@@ -186,6 +198,7 @@ async function runAll(bench: Bench): Promise<void> {
   if (wanted('sse')) await step(bench, 'SSE latency', () => runEvents(bench));
   if (wanted('idle')) await step(bench, 'idle streams', () => runIdle(bench));
   if (wanted('large')) await step(bench, 'large reads', () => runLarge(bench));
+  if (wanted('replicas') && has('redis-server')) await step(bench, 'replicas', () => runReplicas(bench));
   if (wanted('account')) await step(bench, 'metrics + access log', () => runAccount(bench));
 }
 
@@ -384,6 +397,41 @@ async function runLarge({ rig, amounts, lines }: Bench): Promise<void> {
       line(title, 'time', 's', spread([seconds])),
     );
   });
+}
+
+async function runReplicas({ options, amounts, lines }: Bench): Promise<void> {
+  const latencies: Record<Replica, Latency[]> = { told: [], other: [] };
+  const replicas = await startReplicas();
+  try {
+    for (const where of ['told', 'other'] as const)
+      await replicas.freshness(where, Math.min(WARM_CHANGES, amounts.changes));
+    for (let round = 0; round < (options.smoke ? 1 : SLOW_ROUNDS); round++) {
+      for (const where of ['told', 'other'] as const)
+        latencies[where].push(await replicas.freshness(where, amounts.changes));
+    }
+  } finally {
+    await replicas.stop();
+  }
+  const row = (work: string, where: Replica): void => {
+    const of = (pick: (one: Latency) => number) => spread(latencies[where].map(pick));
+    const against = 'notification sent';
+    lines.push(
+      line(
+        `${work}, p50`,
+        against,
+        'ms',
+        of(({ p50Ms }) => p50Ms),
+      ),
+      line(
+        `${work}, p99`,
+        against,
+        'ms',
+        of(({ p99Ms }) => p99Ms),
+      ),
+    );
+  };
+  row('change read on the replica that is told', 'told');
+  row('change read on one that hears through Redis', 'other');
 }
 
 async function withChild(child: Child, use: (child: Child) => Promise<void>): Promise<void> {

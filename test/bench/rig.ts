@@ -66,6 +66,7 @@ export async function startRig({ listItems }: { readonly listItems: number }): P
     else byName.set('nginx', nginx);
     if (has('haproxy')) byName.set('haproxy', keep(await startHaproxy(folder, upstream.port)));
     else skipped.push('HAProxy is not installed (apt-get install haproxy)');
+    if (!has('redis-server')) skipped.push('redis-server is not installed (apt-get install redis-server)');
     skipped.push(
       'npm peers speak older revisions only; their figures are in the project’s performance notes',
     );

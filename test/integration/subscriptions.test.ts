@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { type Gateway, projectRoot, startGateway } from '../demo/gateway.ts';
+import type { Fault } from '../support/fault-server.ts';
 import { type ListenerClient, openListener } from '../support/listener-client.ts';
 import { call, until } from '../support/mcp.ts';
 import { startTeller, type Teller } from '../support/teller.ts';
@@ -123,6 +124,45 @@ describe('listening through the gateway', () => {
     await until(async () => (await read(url, 'b://1')) === '1', 'what is new');
   });
 
+  test('R40: an upstream that was not there at first is told of, and so are its changes from then on', async () => {
+    const [a, b] = (await tellers('a', 'b')) as [Teller, Teller];
+    const alive = b.server.fault;
+    b.server.fault = ({ socket }) => void socket.destroy();
+    const { url } = await gateway([
+      ['a', a],
+      ['b', b],
+    ]);
+    const heard = await listener(url, { toolsListChanged: true });
+    assert.deepEqual(heard.honoured, { toolsListChanged: true });
+    b.server.fault = alive;
+    await until(() => heard.messages.length > 1, 'its arrival', 10_000);
+    await until(() => b.open.length > 0, 'a stream of it');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const before = heard.messages.length;
+    b.addTool('later');
+    await until(() => heard.messages.length > before, 'its change');
+  });
+
+  test('R40: whoever is told what a gap may have hidden reads what is new', async () => {
+    const a = await startTeller('a', undefined, 50_000);
+    closers.push(() => a.close());
+    const { url } = await gateway([['a', a]]);
+    const heard = await listener(url, { resourceSubscriptions: ['a://1'] });
+    const alive = a.server.fault as Fault;
+    a.server.fault = (request) =>
+      request.headers['mcp-method'] === 'subscriptions/listen'
+        ? void request.socket.destroy()
+        : alive(request);
+    a.cut();
+    await until(() => a.open.length === 0, 'the gap');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(await read(url, 'a://1'), '0');
+    a.change('a://1');
+    a.server.fault = alive;
+    await until(() => heard.updated.length > 0, 'what may have changed', 10_000);
+    assert.equal(await read(url, 'a://1'), '1');
+  });
+
   test('R39: a filter of absurd size is refused, and what is no filter is told what one is', async () => {
     const [a] = (await tellers('a')) as [Teller];
     const { url } = await gateway([['a', a]]);
@@ -136,6 +176,8 @@ describe('listening through the gateway', () => {
       -32602,
     );
     assert.equal(await refused({ taskIds: many(101) }), -32602);
+    for (const uri of ['', 'no scheme', 'a://\n'])
+      assert.equal(await refused({ resourceSubscriptions: ['a://1', uri] }), -32602, JSON.stringify(uri));
     for (const odd of [undefined, [], { toolsListChanged: 1 }, { resourceSubscriptions: [1] }, 'all'])
       assert.equal(await refused(odd), -32602, JSON.stringify(odd));
     const most = await listener(url, { resourceSubscriptions: many(1_000) });

@@ -1,7 +1,13 @@
 /** What tests of listening share: an upstream that is told what to say on each stream, and an ear. */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
-import { filterText, type ListenFilter, NOTHING, readFilter } from '../../src/protocol/listen-filter.ts';
+import {
+  Coverage,
+  filterText,
+  type ListenFilter,
+  NOTHING,
+  readFilter,
+} from '../../src/protocol/listen-filter.ts';
 import type { ListenTimes } from '../../src/upstream/listen-times.ts';
 import type { ListenEvent, Listening, ListenRequest } from '../../src/upstream/types.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
@@ -132,7 +138,7 @@ export async function startStation(): Promise<Station> {
 }
 
 export interface Ear {
-  readonly listening: Listening;
+  readonly listening: Omit<Listening, 'update'> & { update(filter: ListenFilter): void };
   readonly events: readonly ListenEvent[];
   /** Events of one kind. */
   of<Kind extends ListenEvent['kind']>(kind: Kind): readonly Extract<ListenEvent, { kind: Kind }>[];
@@ -170,7 +176,15 @@ export function listenRig(
   );
   const listen = (filter: Partial<ListenFilter>, rest: Partial<ListenRequest> = {}): Ear => {
     const events: ListenEvent[] = [];
-    const listening = upstream.listen(listenRequest(asking(filter), rest), (told) => events.push(told));
+    const own = upstream.listen(listenRequest(asking(filter), rest), (told) => events.push(told));
+    const listening: Ear['listening'] = {
+      get state() {
+        return own.state;
+      },
+      fate: (part) => own.fate(part),
+      update: (wanted) => own.update(new Coverage(wanted)),
+      close: () => own.close(),
+    };
     const of: Ear['of'] = (kind) => events.filter((told) => told.kind === kind) as never;
     return {
       listening,

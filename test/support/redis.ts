@@ -90,59 +90,71 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+/** What of a wire is in trouble: all of it, or only the connections that subscribe. */
+export type WirePart = 'everything' | 'bus';
+
 /** A TCP proxy in front of a server, whose lines can be cut and mended. */
 export interface Wire {
   readonly url: string;
   /** Cuts what is there and what comes. */
-  cut(): void;
+  cut(part?: WirePart): void;
   /** What comes is let through again. */
   mend(): void;
   /** From now on nothing is passed on in either direction, and nothing is closed. */
-  hold(): void;
+  hold(part?: WirePart): void;
   close(): Promise<void>;
 }
 
+interface WireLine {
+  readonly near: Socket;
+  readonly far: Socket;
+  subscribes: boolean;
+}
+
 export async function startWire(port: number): Promise<Wire> {
-  const sockets = new Set<Socket>();
-  let state: 'open' | 'cut' | 'held' = 'open';
+  const lines = new Set<WireLine>();
+  let trouble: { readonly how: 'cut' | 'held'; readonly part: WirePart } | undefined;
+  const is = (how: 'cut' | 'held', line: WireLine): boolean =>
+    trouble?.how === how && (trouble.part === 'everything' || line.subscribes);
+  const end = (line: WireLine): void => {
+    lines.delete(line);
+    line.near.destroy();
+    line.far.destroy();
+  };
+
+  function pass(line: WireLine, from: Socket, to: Socket): void {
+    from.on('data', (data) => {
+      if (from === line.near && /subscribe\r\n/i.test(data.toString('latin1'))) line.subscribes = true;
+      if (is('cut', line)) end(line);
+      else if (!is('held', line)) to.write(data);
+    });
+    from.on('error', () => undefined);
+    from.on('close', () => void (is('held', line) || end(line)));
+  }
+
   const proxy: Server = createServer((near) => {
-    if (state === 'cut') {
-      near.destroy();
-      return;
-    }
-    const far = connect(port, '127.0.0.1');
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(from);
-      from.on('data', (data) => void (state === 'open' && to.write(data)));
-      from.on('error', () => undefined);
-      from.on('close', () => {
-        sockets.delete(from);
-        if (state !== 'held') to.destroy();
-      });
-    }
+    const line: WireLine = { near, far: connect(port, '127.0.0.1'), subscribes: false };
+    lines.add(line);
+    pass(line, near, line.far);
+    pass(line, line.far, near);
+    if (is('cut', line)) end(line);
   });
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   const address = proxy.address() as { port: number };
-  const destroyAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
   return {
     url: `redis://127.0.0.1:${address.port}/0`,
-    cut() {
-      state = 'cut';
-      destroyAll();
+    cut(part = 'everything') {
+      trouble = { how: 'cut', part };
+      for (const line of lines) if (is('cut', line)) end(line);
     },
     mend() {
-      state = 'open';
+      trouble = undefined;
     },
-    hold() {
-      state = 'held';
+    hold(part = 'everything') {
+      trouble = { how: 'held', part };
     },
     async close() {
-      destroyAll();
+      for (const line of lines) end(line);
       await new Promise((resolve) => proxy.close(resolve));
     },
   };

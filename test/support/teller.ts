@@ -26,6 +26,7 @@ export async function startTeller(
     resources: { subscribe: true, listChanged: true },
     tools: { listChanged: true },
   },
+  ttlMs = 600_000,
 ): Promise<Teller> {
   const streams: Heard[] = [];
   const counts = new Map<string, number>();
@@ -56,7 +57,7 @@ export async function startTeller(
     const result = {
       ...(results[method] as object),
       resultType: 'complete',
-      ttlMs: 600_000,
+      ttlMs,
       cacheScope: 'public',
     };
     answer(request, `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`);

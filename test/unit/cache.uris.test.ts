@@ -131,6 +131,34 @@ describe('what was read before its changes are told', () => {
     assert.equal(rig.asked.length, 2);
   });
 
+  test('R28: is read again, however little is left of it, where others are told that it may have changed', async () => {
+    const rig = createRig();
+    await rig.fill('alice', rig.complete('old'), { uri });
+    const before = rig.ask('carol', { uri: 'docs://b', baseKey: 'b' });
+    rig.cache.watch('docs', [uri, 'docs://b'], [uri, 'docs://b']);
+    const again = rig.ask('bob', { uri });
+    void rig.ask('carol', { uri: 'docs://b', baseKey: 'b' });
+    assert.equal(rig.asked.length, 4, 'what was in flight is not joined');
+    rig.nth(1).land(rig.complete('old'));
+    assert.equal(said(await before), 'own:old public miss superseded ttl=0');
+    rig.nth(2).land({ kind: 'failed', value: 'down', stale: 'allowed' });
+    assert.equal(said(await again), 'old public stale ttl=0');
+  });
+
+  test('R28: and was in flight when it was doubted is joined by nobody', async () => {
+    const rig = createRig();
+    const list = { method: 'tools/list', baseKey: 'list' };
+    const before = rig.ask('alice', list);
+    rig.cache.doubt('docs', ['tools/list']);
+    const after = rig.ask('alice', list);
+    assert.equal(rig.asked.length, 2);
+    rig.nth(1).land(rig.complete('new'));
+    rig.nth(0).land(rig.complete('old'));
+    await before;
+    assert.match(said(await after), /^own:new/);
+    assert.equal(said(await rig.ask('alice', list)), 'new public hit ttl=60000');
+  });
+
   test('of a whole upstream or of a method is doubted at once, and of no other', async () => {
     const rig = createRig();
     await rig.fill('alice', rig.complete('a'), { uri });

@@ -77,10 +77,11 @@ async function client(
     reads?: boolean;
     withinMs?: number;
     admits?: (uri: string) => boolean;
+    audience?: string;
     signal?: Abort;
   } = {},
 ) {
-  const { id = '7', token, withinMs = 450, admits = () => true } = options;
+  const { id = '7', token, withinMs = 450, admits = () => true, audience = id } = options;
   let reads = options.reads ?? true;
   const { signal = new Abort() } = options;
   const reply = await subscriptions.listen({
@@ -91,7 +92,7 @@ async function client(
       const filter = asked[name];
       return filter === undefined
         ? []
-        : [{ config: configs[name], filter: asking(filter), meta: META, admits }];
+        : [{ config: configs[name], filter: asking(filter), meta: META, admits, audience }];
     }),
     withinMs,
     signal,
@@ -211,7 +212,7 @@ describe('a client that listens', () => {
     stream('docs').acknowledge();
     await until(() => c.messages.length === 2, 'its arrival');
     assert.deepEqual(c.heard, ['tools', 'docs:1']);
-    assert.deepEqual(did, ['doubt docs tools/list', 'watch docs docs:1']);
+    assert.deepEqual(did, ['doubt docs tools/list', 'watch docs docs:1 docs:1']);
   });
 
   test('what is refused is left out, and not asked for any longer', async () => {
@@ -291,6 +292,58 @@ describe('a client that listens', () => {
     assert.equal(new Set(heard.slice(1)).size, heard.length - 1);
     assert.equal(heard.length, 1 + 1_000 + 1 + 1 + 1);
     for (const what of ['docs:b', 'tools', 'docs:a']) assert.ok(heard.slice(1).includes(what), what);
+  });
+
+  test('R41: a thousand that come at once, each with resources of its own, hold up nobody', async () => {
+    let [last, longestMs] = [performance.now(), 0];
+    const clock = setInterval(() => {
+      longestMs = Math.max(longestMs, performance.now() - last);
+      last = performance.now();
+    }, 5);
+    const own = (nth: number): string[] => Array.from({ length: 10 }, (_, i) => `docs://${nth}/${i}`);
+    const all = await Promise.all(
+      Array.from({ length: 1_000 }, async (_, nth) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        const c = await client({ docs: uris(...own(nth)) }, { withinMs: 5_000 });
+        c.start();
+        return c;
+      }),
+    );
+    for (const [nth, { honoured }] of all.entries())
+      assert.deepEqual(honoured, { resourceSubscriptions: own(nth) });
+    for (let nth = 0; nth < 1_000; nth++)
+      for (const heard of stations.docs.open)
+        if (heard.filter.resourceSubscriptions.includes(`docs://${nth}/9`)) heard.updated(`docs://${nth}/9`);
+    await until(() => all.every(({ heard }) => heard.length > 0), 'all of it');
+    clearInterval(clock);
+    assert.ok(
+      all.every(({ heard }, nth) => heard.every((uri) => uri === `docs://${nth}/9`)),
+      'each hears its own',
+    );
+    for (const { feed } of all) feed.stop();
+    await until(() => stations.docs.open.length === 0, 'the end');
+    assert.ok(longestMs < 2_000, `nothing else was done for ${Math.round(longestMs)} ms`);
+  });
+
+  test('R41: what lies below is looked up once for all who may hear the same', async () => {
+    let lookups = 0;
+    const admits = (): boolean => ++lookups > 0;
+    const all = await Promise.all(
+      Array.from({ length: 20 }, () => client({ docs: uris('docs:a') }, { admits, audience: 'anybody' })),
+    );
+    const other = await client({ docs: uris('docs:a') }, { admits: () => false, audience: 'other' });
+    for (const { start } of [...all, other]) start();
+    stream('docs').updated('docs:a/1');
+    await until(() => all.every(({ heard }) => heard.length === 1), 'all');
+    assert.equal(lookups, 1);
+    assert.deepEqual(other.heard, []);
+  });
+
+  test('R39: resources beyond 10,000 are not honoured, and those before them still are', async () => {
+    const named = (nth: number): string[] => Array.from({ length: 1_000 }, (_, i) => `docs://${nth}/${i}`);
+    for (let nth = 0; nth < 10; nth++) await client({ docs: uris(...named(nth)) }, { withinMs: 5_000 });
+    const c = await client({ docs: uris('docs://1/1', 'docs://more') });
+    assert.deepEqual(c.honoured, { resourceSubscriptions: ['docs://1/1'] });
   });
 
   test('tasks are told each time, as they came', async () => {

@@ -38,7 +38,7 @@ function watching(held: string[] = []) {
         return {
           state: 'open',
           fate: () => ({ honoured: NOTHING, undecided: NOTHING }),
-          update: (filter) => void filters.push(filter),
+          update: ({ filter }) => void filters.push(filter),
           close: () => void closed++,
         };
       },
@@ -94,6 +94,25 @@ describe('a watch', () => {
       w.filters.map(({ resourceSubscriptions }) => resourceSubscriptions),
       [['docs://a'], ['docs://a', 'docs://b']],
     );
+  });
+
+  test('looks at no more of what is held than is listened for', () => {
+    let seen = 0;
+    const w = watching([]);
+    const watch = new Watch({
+      hub: w.hub,
+      heldUris: function* () {
+        for (let i = 0; i < 1_000_000; i++) {
+          seen++;
+          yield `docs://${i}`;
+        }
+      },
+      now: () => 0,
+    });
+    watch.announced({ lists: new Set(), resources: true });
+    assert.equal(w.filters.at(-1)?.resourceSubscriptions.length, 10_000);
+    assert.ok(seen <= 10_001, `${seen}`);
+    watch.close();
   });
 
   test('R28: goes on asking for what has just gone from memory: its next change must not fall between', async () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { tailMembers } from '../../src/protocol/answer.ts';
 import { textOf } from '../../src/protocol/json.ts';
+import { Coverage } from '../../src/protocol/listen-filter.ts';
 import { Abort } from '../../src/protocol/signal.ts';
 import type { ListenEvent, ReadOutcome, StreamOutcome, Upstream } from '../../src/upstream/types.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
@@ -298,7 +299,7 @@ describe('listening to a server of an older era', () => {
         ),
       ['old://1', 'tools'],
     );
-    listen.update(asking({ resourceSubscriptions: ['old://2', 'old://3'] }));
+    listen.update(new Coverage(asking({ resourceSubscriptions: ['old://2', 'old://3'] })));
     await heard('acknowledged', 2);
     assert.deepEqual([...(server.subscribed.get('s-1') ?? [])].sort(), ['old://2', 'old://3']);
     listen.close();

@@ -218,6 +218,19 @@ describe('an update', () => {
     await ear.hears('updated');
   });
 
+  test('that asks again for what is covered still leaves it on its stream, whoever else has room', async () => {
+    await use({ times: { shrinkMs: 5_000 } });
+    const ear = docs.listen(uris(...many(501)));
+    await ear.hears('acknowledged', 2);
+    const [first, ...others] = many(501);
+    const last = others.pop() as string;
+    ear.listening.update(asking(uris(...others)));
+    await pass(TIMES.gatherMs * 2);
+    ear.listening.update(asking(uris(...others, last)));
+    await pass(TIMES.gatherMs * 4);
+    assert.equal(station.asked, 2, `without ${first} there is room on the other`);
+  });
+
   test('to nothing closes the stream later, and to something opens one again', async () => {
     const ear = docs.listen(uris('a:1'));
     await ear.hears('acknowledged');
