@@ -19,13 +19,17 @@ export interface Teller {
   close(): Promise<void>;
 }
 
-/** Starts one; its resources are `NAME://1` to `NAME://3`, its text the number of changes before. */
+/**
+ * Starts one; its resources are `NAME://1` to `NAME://3`, its text the number of changes before.
+ * @param takes `callers`: whoever brings no token is refused.
+ */
 export async function startTeller(
   name: string,
   capabilities: Readonly<Record<string, unknown>> = {
     resources: { subscribe: true, listChanged: true },
     tools: { listChanged: true },
   },
+  takes: 'everybody' | 'callers' = 'everybody',
 ): Promise<Teller> {
   const streams: Heard[] = [];
   const counts = new Map<string, number>();
@@ -34,6 +38,11 @@ export async function startTeller(
   const server = await startFaultServer(async (request) => {
     const method = request.headers['mcp-method'] ?? '';
     counts.set(method, (counts.get(method) ?? 0) + 1);
+    if (takes === 'callers' && request.headers.authorization === undefined) {
+      await request.body();
+      answer(request, '', { status: 401 });
+      return;
+    }
     if (method === 'subscriptions/listen') {
       const stream = await heardOn(request);
       openEvents(request);
