@@ -14,6 +14,8 @@ export const REOPEN_MS = 13_000;
 export const WATCHED_WITHIN_MS = 45_000;
 /** A listen is acknowledged within 500 ms; the rest is the machine's. */
 export const ACKNOWLEDGED_MS = 3_000;
+/** What one gateway told a client is known to the others then: the message is in Redis, and on its way to them. */
+export const PASSED_ON_MS = 250;
 /** A gateway that has run for so long, its upstreams up, knows whose a listed resource is. */
 export const COLD_MS = 10_000;
 /** An answer that takes longer is none. */

@@ -1,6 +1,7 @@
 /** Clients that listen for a while, leave, and come back. */
 import type { Random } from '../fuzz/random.ts';
 import { repeat, rest } from './actors.ts';
+import { PASSED_ON_MS } from './bounds.ts';
 import { ask, CALLERS } from './client.ts';
 import type { Running } from './fleet.ts';
 import { type Ear, openEar } from './listen-client.ts';
@@ -116,13 +117,9 @@ async function readTold(
 ): Promise<void> {
   const resource = world.truth.find(uri);
   if (resource === undefined) return;
-  const { asked, answer } = await ask(
-    world.gateway(random),
-    routeOf(resource.upstream),
-    caller,
-    'resources/read',
-    { uri },
-  );
+  const running = world.gateway(random);
+  if (running.name !== told.by) await new Promise((resolve) => setTimeout(resolve, PASSED_ON_MS));
+  const { asked, answer } = await ask(running, routeOf(resource.upstream), caller, 'resources/read', { uri });
   const findings = world.oracle.readAfterTold(asked, uri, answer, told);
   if (findings !== undefined) world.counts.told++;
   world.findings.add(...world.oracle.read(asked, uri, answer), ...(findings ?? []));

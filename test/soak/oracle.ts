@@ -9,10 +9,11 @@
  * flushed, this gateway running. So the bound counts from the return of whatever was away (design, section 6). For
  * `gamma`, which the gateway cannot watch without a caller's credential, there is no such bound.
  *
- * **Stale after told.** A client that hears `updated` and reads is shown what it was told of, whichever gateway answers
- * (README, "Fresh, then told"): checked where it is plain which change it heard of, and nothing was in trouble. What it
- * hears when a broken stream is back is not checked: of what came between, a caller's own stream frees only the replica
- * that holds it, and another may show the old answer until its time is over.
+ * **Stale after told.** A client that hears `updated` and reads is shown what it was told of, by the gateway that told
+ * it at once, by another one `PASSED_ON_MS` later (README, "Fresh, then told"): checked where it is plain which
+ * change it heard of, and nothing was in trouble. What it hears when a broken stream is back is not checked: of what came
+ * between, a caller's own stream frees only the replica that holds it, and another may show the old answer until its
+ * time is over.
  *
  * **Past its time.** Whatever is in trouble, it is not shown beyond its time to live after its end: an answer that
  * began to live when the version was the newest is over by then. Under a forwarded credential, private answers live
