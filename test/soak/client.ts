@@ -56,7 +56,8 @@ function answerOf({ status, headers, json }: Got): Answer {
   const texts: readonly Text[] = result?.contents ?? result?.content ?? [];
   return {
     status,
-    cacheStatus: String(headers['cache-status'] ?? ''),
+    // Of a failure the other header says what it was.
+    cacheStatus: String(headers['cache-status'] ?? headers['proxy-status'] ?? ''),
     ...(error !== undefined && { code: error.code, message: error.message }),
     ...(error === undefined && result === undefined && { code: 0, message: 'neither result nor error' }),
     ...(typeof result?.ttlMs === 'number' && { ttlMs: result.ttlMs }),

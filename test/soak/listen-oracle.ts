@@ -4,7 +4,7 @@
  * **Every message** carries the id of the listen, in its own type. The first is the acknowledgment, once, within
  * {@link ACKNOWLEDGED_MS}; it honours nothing that was not asked, and all that was asked where the gateway announces
  * that it tells of changes and the resource has been there for a while. A gateway that has just started may not know
- * yet whose resource it is: it waits 200 ms for what it lists, and leaves out what it does not know by then. That is
+ * yet whose resource it is, or what is announced: it waits 200 ms for either, and leaves out what it does not know by then. That is
  * held against it from {@link COLD_MS} on. Afterwards comes only what was honoured.
  *
  * **Told.** After a change of what is honoured, `updated` (or `list_changed`) is heard before there has been a stretch
@@ -142,7 +142,8 @@ export class ListenOracle {
       return [this.#finding('honours what was not asked', message)];
     if (this.#listen.announced === 'not announced') return [];
     const left = this.#listen.uris.filter((uri) => !this.#honouredUris.has(uri) && this.#isOwned(uri, at));
-    const leavesLists = this.#listen.lists === 'asked' && !this.#honoursLists;
+    const isCold = this.#troubles.touch([`gateway:${this.#listen.gateway}`], at - COLD_MS, at);
+    const leavesLists = this.#listen.lists === 'asked' && !this.#honoursLists && !isCold;
     return left.length > 0 || leavesLists
       ? [this.#finding(`leaves out ${leavesLists ? 'lists' : ''} ${left.join(' ')}`, message)]
       : [];
