@@ -111,10 +111,11 @@ export class Discovery {
   async tells(member: Member, asking: Asking): Promise<Tells> {
     if (!member.config.subscribe) return TELLS_NOTHING;
     const shared = this.standing(member.rank);
-    const known =
-      shared.kind === 'seen' && shared.seen.assumed === true
-        ? toCaller((await withinWait(this.#askOne(member, asking), LATE)).said, shared)
-        : shared;
+    // One that takes no stranger is unseen until a caller asks, and clients ask once, at connect, some other replica.
+    const isForCallers = shared.kind === 'unseen' || (shared.kind === 'seen' && shared.seen.assumed === true);
+    const known = isForCallers
+      ? toCaller((await withinWait(this.#askOne(member, asking), LATE)).said, shared)
+      : shared;
     return known.kind === 'seen' ? toldBy(known.seen) : TELLS_NOTHING;
   }
 

@@ -233,6 +233,19 @@ describe('listening through the gateway', () => {
     );
   });
 
+  test('R39: an upstream that takes no stranger tells callers who never asked what it offers', async () => {
+    const a = await startTeller('a', undefined, undefined, 'callers');
+    closers.push(() => a.close());
+    const { url } = await gateway([['a', a, ', auth: { type: forward }']]);
+    const filter = { resourcesListChanged: true, resourceSubscriptions: ['a://1'] };
+    const alice = await listener(url, filter, { headers: { authorization: 'Bearer alice' } });
+    assert.deepEqual(alice.honoured, filter);
+    a.change('a://1');
+    await until(() => alice.updated.length === 1, 'the change');
+    const stranger = await listener(url, filter);
+    assert.deepEqual(stranger.honoured, {});
+  });
+
   test('R43: drained, it ends each listen with its result and exits with 0', async () => {
     const [a] = (await tellers('a')) as [Teller];
     const running = await gateway([['a', a]]);

@@ -19,7 +19,10 @@ export interface Teller {
   close(): Promise<void>;
 }
 
-/** Starts one; its resources are `NAME://1` to `NAME://3`, its text the number of changes before. */
+/**
+ * Starts one; its resources are `NAME://1` to `NAME://3`, its text the number of changes before.
+ * @param takes `callers`: whoever brings no token is refused.
+ */
 export async function startTeller(
   name: string,
   capabilities: Readonly<Record<string, unknown>> = {
@@ -27,6 +30,7 @@ export async function startTeller(
     tools: { listChanged: true },
   },
   ttlMs = 600_000,
+  takes: 'everybody' | 'callers' = 'everybody',
 ): Promise<Teller> {
   const streams: Heard[] = [];
   const counts = new Map<string, number>();
@@ -35,6 +39,11 @@ export async function startTeller(
   const server = await startFaultServer(async (request) => {
     const method = request.headers['mcp-method'] ?? '';
     counts.set(method, (counts.get(method) ?? 0) + 1);
+    if (takes === 'callers' && request.headers.authorization === undefined) {
+      await request.body();
+      answer(request, '', { status: 401 });
+      return;
+    }
     if (method === 'subscriptions/listen') {
       const stream = await heardOn(request);
       openEvents(request);
