@@ -167,6 +167,9 @@ const NAMED: Readonly<Record<string, string>> = {
   'upstream/pool MAX_RESPONSE_HEADER_BYTES': "headers of an upstream's answer",
   'upstream/pool WAITING_READS_PER_CONNECTION': 'connections to an upstream',
   'upstream/relay MAX_HELD_EVENT_BYTES': 'unfinished event of a streamed answer',
+  'upstream/supervisor FIRST_PAUSE_MS': 'starting the process of an upstream again',
+  'upstream/supervisor LAST_PAUSE_MS': 'starting the process of an upstream again',
+  'upstream/supervisor STEADY_MS': 'starting the process of an upstream again',
   'upstream/turns MAX_REPEATS': 'requests sent again after a broken connection',
 };
 
@@ -275,6 +278,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
     "when the kernel begins to ask whether a silent peer is there; the kernel's own count ends it",
   'upstream/process-group KILLED_MS': INNER,
   'upstream/process-group LOOK_MS': INNER,
+  'upstream/supervisor MAX_DOUBLINGS': INNER,
   'upstream/upstream HANGING_MS': 'when a deadline counts as missed, for `1 missed list deadline`',
 };
 
@@ -311,6 +315,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'message of the process of an upstream, messages that it has not read': 'unit/upstream.child',
   'lines that the process of an upstream says, one of them': 'unit/upstream.child',
   'ending the process of an upstream': 'unit/upstream.child',
+  'starting the process of an upstream again': 'unit/upstream.supervisor',
   'merged page': 'unit/aggregate.list',
   'first pages of a list': 'unit/aggregate.list',
   'pages of an upstream in one walk': 'integration/faults',
