@@ -136,6 +136,11 @@ const NAMED: Readonly<Record<string, string>> = {
     'steps to match a URI with the templates, and those of a page',
   'upstream/balance TRIAL_MS': 'endpoints of an upstream, trial of one that failed',
   'upstream/call MAX_REFUSAL_BYTES': 'refusal by an upstream (4xx, 5xx)',
+  'upstream/child MAX_MESSAGE_BYTES': 'message of the process of an upstream, messages that it has not read',
+  'upstream/child MAX_UNREAD_BYTES': 'message of the process of an upstream, messages that it has not read',
+  'upstream/child PATIENCE_MS': 'ending the process of an upstream',
+  'upstream/child-log MAX_LINES_PER_SECOND': 'lines that the process of an upstream says, one of them',
+  'upstream/child-log MAX_LINE_CHARS': 'lines that the process of an upstream says, one of them',
   'upstream/circuit FAILURES_TO_OPEN': 'failures before an endpoint of an upstream is left alone',
   'upstream/circuit MAX_OPEN_MS': 'failures before an endpoint of an upstream is left alone',
   'upstream/circuit OPEN_MS': 'failures before an endpoint of an upstream is left alone',
@@ -162,6 +167,9 @@ const NAMED: Readonly<Record<string, string>> = {
   'upstream/pool MAX_RESPONSE_HEADER_BYTES': "headers of an upstream's answer",
   'upstream/pool WAITING_READS_PER_CONNECTION': 'connections to an upstream',
   'upstream/relay MAX_HELD_EVENT_BYTES': 'unfinished event of a streamed answer',
+  'upstream/supervisor FIRST_PAUSE_MS': 'starting the process of an upstream again',
+  'upstream/supervisor LAST_PAUSE_MS': 'starting the process of an upstream again',
+  'upstream/supervisor STEADY_MS': 'starting the process of an upstream again',
   'upstream/turns MAX_REPEATS': 'requests sent again after a broken connection',
 };
 
@@ -246,6 +254,11 @@ const UNNAMED: Readonly<Record<string, string>> = {
     'the templates of an owner in characters, see `templates learnt`',
   'routing/template-machine TRACKED_NAME_COUNT':
     'how strict the matching of a name that stands twice in one expression is',
+  'upstream/child LAST_WORDS_MS': INNER,
+  'upstream/child-log LOOKED_AT_BYTES': INNER,
+  'upstream/child-log MAX_JUNK_CHARS': 'how much is shown of what is counted',
+  'upstream/child-log MIN_SECRET_CHARS': 'a shorter value is no secret',
+  'upstream/child-log SECOND_MS': 'a second',
   'upstream/decode CHUNK_BYTES': INNER,
   'subscriptions/watch GATHER_MS': INNER,
   'subscriptions/watch LINGERING_MAX': 'as many as are listened for',
@@ -263,6 +276,9 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'upstream/pool FULL_RETRY_AFTER_SECONDS': 'a value that is sent',
   'upstream/pool TCP_KEEP_ALIVE_MS':
     "when the kernel begins to ask whether a silent peer is there; the kernel's own count ends it",
+  'upstream/process-group KILLED_MS': INNER,
+  'upstream/process-group LOOK_MS': INNER,
+  'upstream/supervisor MAX_DOUBLINGS': INNER,
   'upstream/upstream HANGING_MS': 'when a deadline counts as missed, for `1 missed list deadline`',
 };
 
@@ -296,6 +312,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'listening to an upstream again': 'unit/upstream.listen',
   "event of an upstream's listen": 'unit/upstream.listen',
   'URIs listened for at an upstream': 'unit/upstream.listen-update',
+  'message of the process of an upstream, messages that it has not read': 'unit/upstream.child',
+  'lines that the process of an upstream says, one of them': 'unit/upstream.child',
+  'ending the process of an upstream': 'unit/upstream.child',
+  'starting the process of an upstream again': 'unit/upstream.supervisor',
   'merged page': 'unit/aggregate.list',
   'first pages of a list': 'unit/aggregate.list',
   'pages of an upstream in one walk': 'integration/faults',
