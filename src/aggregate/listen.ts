@@ -28,7 +28,7 @@ export const FILTER_NAME_CHARS = 8_192;
 /** Characters of all of them. */
 export const FILTER_CHARS = 512 * 1024;
 /** How long what must be known is waited for. */
-const KNOW_MS = 200;
+const KNOW_MS = 350;
 
 export interface ListenDeps {
   readonly members: readonly Member[];

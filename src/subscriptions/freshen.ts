@@ -22,6 +22,7 @@ const READ = 'resources/read';
 /**
  * Ends here what the event ends, at once.
  * @param isPromised whether clients are told of this resource.
+ * @param reach of what is listened to again: `everywhere` where other replicas do not know that it was not.
  * @returns when the other replicas are told of it, or cannot be; undefined: there is nothing to wait for.
  */
 export function freshen(
@@ -29,10 +30,12 @@ export function freshen(
   upstream: string,
   event: ListenEvent,
   isPromised: (uri: string) => boolean,
+  reach: 'here' | 'everywhere',
 ): Promise<unknown> | undefined {
   switch (event.kind) {
     case 'acknowledged': {
       const { resourceSubscriptions: uris } = event.gained;
+      if (reach === 'everywhere') return Promise.all(endedBy(cache, upstream, event.gained));
       doubt(cache, upstream, event.gained, 'lists');
       // Whoever is told that it may have changed must not be handed what was read before.
       cache.watch(upstream, uris, uris.filter(isPromised));
@@ -52,10 +55,22 @@ export function freshen(
   }
 }
 
+/** Ends all that may have changed, on every replica. */
+function endedBy(cache: Kept, upstream: string, gained: ListenFilter): Promise<unknown>[] {
+  return [
+    ...methodsOf(gained).map((method) => cache.invalidateMethod(upstream, method)),
+    ...gained.resourceSubscriptions.map((uri) => cache.invalidateUri(upstream, uri)),
+  ];
+}
+
+function methodsOf(filter: ListenFilter): string[] {
+  const lists = (Object.keys(LIST_FLAGS) as ListName[]).filter((list) => filter[LIST_FLAGS[list]]);
+  return lists.flatMap((list) => METHODS[list]);
+}
+
 /** What may have changed unheard. */
 function doubt(cache: Kept, upstream: string, covered: ListenFilter, what: 'lists' | 'all'): void {
-  const lists = (Object.keys(LIST_FLAGS) as ListName[]).filter((list) => covered[LIST_FLAGS[list]]);
-  const methods = lists.flatMap((list) => METHODS[list]);
+  const methods = methodsOf(covered);
   if (what === 'all' && covered.resourceSubscriptions.length > 0) methods.push(READ);
   if (methods.length > 0) cache.doubt(upstream, methods);
 }

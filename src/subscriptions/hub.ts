@@ -32,6 +32,8 @@ export interface HubDeps {
   readonly upstream: Pick<Upstream, 'name' | 'listen'>;
   readonly request: Omit<ListenRequest, 'filter'>;
   readonly cache: Kept;
+  /** Whose credentials the streams are opened with: other replicas have none like a caller's. */
+  readonly whose: 'gateway' | 'caller';
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Told of every notification that was heard. */
   readonly notified: (upstream: string, method: string) => void;
@@ -43,6 +45,8 @@ export interface HubDeps {
 export interface Sitter {
   /** @param admitted by audience, whether it may hear of this: found out once for all who do. */
   heard(subject: Subject, message: Message, admitted: Map<string, boolean>): void;
+  /** Whether it would tell of this, were it gained. */
+  awaits(gained: Coverage): boolean;
   /** Listened to from now on, and may have changed until now. */
   gained(gained: Coverage): void;
   /** May change unheard until it is gained again. */
@@ -65,6 +69,8 @@ export class Hub {
   readonly #deps: HubDeps;
   readonly #coalescer = new Coalescer();
   readonly #asked = new Asked();
+  /** What is listened to again, and is to be told as soon as the other replicas know. */
+  readonly #gaining = new Set<{ filter: ListenFilter }>();
   #listening: Listening | undefined;
   #closed = false;
 
@@ -124,7 +130,8 @@ export class Hub {
 
   #heard(event: ListenEvent): void {
     const { cache, upstream, notified } = this.#deps;
-    const ready = freshen(cache, upstream.name, event, (uri) => this.#asked.isTheirs({ kind: 'uri', uri }));
+    const isTheirs = (uri: string): boolean => this.#asked.isTheirs({ kind: 'uri', uri });
+    const ready = freshen(cache, upstream.name, event, isTheirs, this.#reach(event));
     this.#note(event);
     switch (event.kind) {
       case 'list-changed': {
@@ -149,13 +156,12 @@ export class Hub {
         this.#tell({ kind: 'task', taskId }, passedOn(method, params));
         return;
       }
-      case 'acknowledged': {
-        const gained = new Coverage(event.gained);
-        for (const sitter of this.#asked.sitters) sitter.gained(gained);
-        return;
-      }
+      case 'acknowledged':
+        return this.#gained(event.gained, ready);
       case 'lost': {
         const covered = new Coverage(event.covered);
+        // What is lost again is gained another time.
+        for (const gaining of this.#gaining) gaining.filter = without(gaining.filter, covered);
         for (const sitter of this.#asked.sitters) sitter.lost(covered);
         return;
       }
@@ -167,6 +173,25 @@ export class Hub {
       case 'not-offered':
         for (const sitter of this.#asked.sitters) sitter.unopened('refused');
     }
+  }
+
+  /** Other replicas have no stream like a caller's: what it has missed they do not doubt by themselves. */
+  #reach(event: ListenEvent): 'here' | 'everywhere' {
+    if (this.#deps.whose === 'gateway' || event.kind !== 'acknowledged') return 'here';
+    const gained = new Coverage(event.gained);
+    return [...this.#asked.sitters].some((sitter) => sitter.awaits(gained)) ? 'everywhere' : 'here';
+  }
+
+  #gained(filter: ListenFilter, ready: Promise<unknown> | undefined): void {
+    const gaining = { filter };
+    const tell = (): void => {
+      this.#gaining.delete(gaining);
+      const gained = new Coverage(gaining.filter);
+      for (const sitter of this.#asked.sitters) sitter.gained(gained);
+    };
+    if (ready === undefined) return tell();
+    this.#gaining.add(gaining);
+    void ready.then(tell);
   }
 
   #tell(subject: Subject, message: Message): void {

@@ -154,6 +154,7 @@ export class Listener implements Feed {
   #join(share: Share): Source {
     const seat = share.hub.join(share.filter, {
       heard: (subject, message, admitted) => this.#heard(source, subject, message, admitted),
+      awaits: (gained) => !isNothing(within(source.unheard, gained)),
       gained: (gained) => {
         const told = within(source.unheard, gained);
         source.unheard = without(source.unheard, gained);

@@ -141,6 +141,7 @@ export class Subscriptions {
     if (known !== undefined) return known;
     const hub = new Hub({
       ...{ cache, log, notified },
+      whose: isSame(headers, ownCredential(config)) ? 'gateway' : 'caller',
       upstream: upstreams.get(name) as Upstream,
       request: { version: CURRENT_VERSION, headers, meta },
       onIdle: () => {
@@ -152,4 +153,8 @@ export class Subscriptions {
     this.#hubs.set(key, hub);
     return hub;
   }
+}
+
+function isSame(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
+  return JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other).sort());
 }

@@ -151,10 +151,15 @@ const NAMED: Readonly<Record<string, string>> = {
   'upstream/held HELD_READS_BYTES': 'answers to reads that are still coming, held together',
   'upstream/held SMALL_READ_BYTES': 'answers to reads that are still coming, held together',
   'upstream/listen MAX_STREAMS': 'URIs listened for at an upstream',
-  'upstream/listen MAX_URIS': 'URIs listened for at an upstream',
+  'protocol/listen-filter LISTENED_URIS': 'URIs listened for at an upstream',
   'upstream/listen MAX_URI_CHARS': 'URIs listened for at an upstream',
   'upstream/listen STREAM_CHARS': 'URIs listened for at an upstream',
   'upstream/listen STREAM_NAMES': 'URIs listened for at an upstream',
+  'upstream/legacy MAX_CALL_BYTES': 'call that is translated, and its answer',
+  'upstream/legacy MAX_SESSIONS': 'sessions with a server of an older era',
+  'upstream/stdio MAX_UNDER_WAY': 'requests to a process under way',
+  'upstream/stdio MAX_UNHEARD': 'notifications of a process not yet taken',
+  'upstream/stdio START_MS': 'starting a process',
   'upstream/listen-stream MAX_EVENT_BYTES': "event of an upstream's listen",
   'upstream/listen-times ACK_MS': 'waiting for an upstream to acknowledge a listen',
   'upstream/listen-times FIRST_PAUSE_MS': 'listening to an upstream again',
@@ -177,6 +182,15 @@ const SIZE_OF_MEMORY = 'what something is taken to cost, not how much of it ther
 const INNER = 'only the pace or the shape of work: no request fails or is changed by it';
 /** Numbers that nobody meets, and why. */
 const UNNAMED: Readonly<Record<string, string>> = {
+  'upstream/legacy-http END_MS': 'how long the end of a session is waited for, at shutdown',
+  'upstream/legacy-http MAX_EVENT_BYTES':
+    'the same as upstream/listen-stream MAX_EVENT_BYTES, of an older era',
+  'upstream/legacy-http OPEN_MS': 'the same as upstream/listen-times ACK_MS, of an older era',
+  'upstream/legacy-listen AT_ONCE': INNER,
+  'upstream/legacy-listen MAX_ANSWER_BYTES': 'no answer to a subscription is longer',
+  'upstream/legacy-listen MAX_URIS': 'the same as protocol/listen-filter LISTENED_URIS, of an older era',
+  'upstream/legacy-session MAX_HELLO_BYTES':
+    'the same as aggregate/discover MAX_DISCOVER_BYTES, of an older era',
   'admin/summary MAX_ABOUT': 'what the start-up summary says of one upstream is cut',
   'aggregate/call MAX_REFUSAL_BYTES': 'the same as upstream/call MAX_REFUSAL_BYTES, on the other side',
   'aggregate/cursor MAC_BYTES': 'a part of the format of cursors',
@@ -261,7 +275,6 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'upstream/child-log SECOND_MS': 'a second',
   'upstream/decode CHUNK_BYTES': INNER,
   'subscriptions/watch GATHER_MS': INNER,
-  'subscriptions/watch LINGERING_MAX': 'as many as are listened for',
   'subscriptions/watch LINGER_MS': INNER,
   'upstream/exchange HIGH_WATER_BYTES': INNER,
   'upstream/exchange MAX_DISCARDED_BYTES': INNER,
@@ -279,7 +292,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'upstream/process-group KILLED_MS': INNER,
   'upstream/process-group LOOK_MS': INNER,
   'upstream/supervisor MAX_DOUBLINGS': INNER,
-  'upstream/upstream HANGING_MS': 'when a deadline counts as missed, for `1 missed list deadline`',
+  'upstream/http HANGING_MS': 'when a deadline counts as missed, for `1 missed list deadline`',
 };
 
 /** Tested at their edges in other files. */
@@ -354,6 +367,11 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 
 /** Tested nowhere at their edge, and why. */
 const UNTESTED: Readonly<Record<string, string>> = {
+  'sessions with a server of an older era': 'an LRU of sessions, see unit/protocol.bounded-map',
+  'call that is translated, and its answer': 'the bound of a read, with another number: unit/upstream.read',
+  'requests to a process under way': 'a count',
+  'starting a process': 'seconds of waiting; the pause itself: unit/upstream.supervisor',
+  'notifications of a process not yet taken': 'as a stream that broke: unit/upstream.legacy',
   'idle connection of a client':
     'over a minute of waiting; the value is announced in Keep-Alive, which integration/edge looks at',
   'idle connection to an upstream': "undici's own, see its tests",

@@ -236,6 +236,29 @@ describe('a client that listens', () => {
     await until(() => c.messages.length === 3, 'what comes then');
   });
 
+  test("R28: what a caller's own stream has missed is over on every replica before it is told", async () => {
+    const c = await client({ wiki: { toolsListChanged: true, ...uris('wiki:1') } }, { token: 'a' });
+    c.start();
+    did.length = 0;
+    let known = (): void => undefined;
+    told = new Promise<void>((resolve) => {
+      known = resolve;
+    });
+    stream('wiki').socket.resetAndDestroy();
+    await until(
+      () => did.includes('uri docs wiki:1') && did.includes('method docs tools/list'),
+      'the end of it',
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(c.messages, []);
+    known();
+    await until(() => c.messages.length === 2, 'the gap');
+    // One that is opened for the first time has missed nothing: nobody else's answers end for it.
+    did.length = 0;
+    (await client({ wiki: uris('wiki:1') }, { token: 'b' })).start();
+    assert.deepEqual(did, ['watch docs wiki:1 wiki:1']);
+  });
+
   test('R42: callers whom an upstream can tell apart share no stream, others do', async () => {
     const docs = await Promise.all(['a', 'b'].map((token) => client({ docs: uris('docs:1') }, { token })));
     assert.equal(stations.docs.open.length, 1);

@@ -43,6 +43,7 @@ function watching(held: string[] = []) {
         };
       },
     },
+    whose: 'gateway',
     request: { version: '2026-07-28', headers: {}, meta: '"a":1' },
     notified: () => undefined,
     onIdle: () => undefined,

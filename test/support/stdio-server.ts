@@ -1,0 +1,77 @@
+/**
+ * A server on standard input and output, as a process: `node stdio-server.js ERA`. What its tools do: `echo` answers;
+ * `slow` tells progress, asks the client something and answers; `never` does not answer; `die` ends the process.
+ */
+import { createInterface } from 'node:readline';
+
+const era = process.argv[2] ?? 'legacy';
+const subscribed = new Set<string>();
+let version = 1;
+
+function say(message: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+}
+
+interface Asked {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: Record<string, unknown>;
+  readonly error?: { readonly code: number };
+}
+
+const waiting = new Map<unknown, (answer: Asked) => void>();
+
+async function answer({ id, method = '', params = {} }: Asked): Promise<void> {
+  const { name, uri, _meta } = params as { name?: string; uri?: string; _meta?: { progressToken?: unknown } };
+  const complete = era === 'modern' ? { resultType: 'complete', ttlMs: 60_000, cacheScope: 'public' } : {};
+  const result = (members: Readonly<Record<string, unknown>>): void =>
+    say({ id, result: { ...complete, ...members } });
+  const capabilities = { resources: { subscribe: true, listChanged: true }, tools: {} };
+  switch (method) {
+    case 'server/discover':
+      if (era === 'modern') return result({ supportedVersions: ['2026-07-28'], capabilities });
+      break;
+    case 'initialize':
+      if (era === 'legacy')
+        return result({
+          protocolVersion: '2025-06-18',
+          capabilities,
+          serverInfo: { name: 'old', version: '1' },
+        });
+      break;
+    case 'resources/read':
+      return result({ contents: [{ uri, text: `${process.pid} ${version}` }] });
+    case 'resources/subscribe':
+      subscribed.add(String(uri));
+      return result({});
+    case 'tools/call':
+      if (name === 'never') return;
+      if (name === 'die') process.exit(3);
+      if (name === 'change') {
+        version++;
+        for (const one of subscribed)
+          say({ method: 'notifications/resources/updated', params: { uri: one } });
+      }
+      if (name === 'slow') {
+        say({
+          method: 'notifications/progress',
+          params: { progressToken: _meta?.progressToken, progress: 1 },
+        });
+        const said = await new Promise<Asked>((resolve) => {
+          waiting.set('q', resolve);
+          say({ id: 'q', method: 'elicitation/create', params: {} });
+        });
+        return result({ content: [{ type: 'text', text: String(said.error?.code) }] });
+      }
+      return result({ content: [{ type: 'text', text: String(name) }] });
+    default:
+  }
+  say({ id, error: { code: -32601, message: 'Method not found' } });
+}
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const message = JSON.parse(line) as Asked;
+  if (message.method === undefined) waiting.get(message.id)?.(message);
+  else if (message.id !== undefined) void answer(message);
+  else process.stderr.write(`heard ${message.method} ${JSON.stringify(message.params ?? {})}\n`);
+});
