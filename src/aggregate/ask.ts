@@ -27,6 +27,7 @@ import { isRoundTrip, type KeyTexts, type Params } from '../protocol/params.ts';
 import type { Signal } from '../protocol/signal.ts';
 import type { Audience } from '../routing/ownership.ts';
 import type { Failure, FlowingTail, ReadOutcome, Upstream } from '../upstream/types.ts';
+import { hinted } from './rules.ts';
 
 /** An upstream on a route. */
 export interface Member {
@@ -188,8 +189,9 @@ async function load(
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(asking.notify !== undefined && { onNotification: asking.notify }),
   });
-  hintAtTtl(deps, member, row, outcome);
-  return sort(outcome, row);
+  const told = hinted(member.config, row.method, question.uri, outcome);
+  hintAtTtl(deps, member, row, told);
+  return sort(told, row);
 }
 
 const ROUND_TRIP: CacheRequest['use'] = { bypass: 'mrtr' };

@@ -138,6 +138,8 @@ export function upstreamIdentity(upstream: UpstreamConfig): string {
     upstream.auth.type,
     ...Object.entries(ownCredential(upstream)).flat(),
     ...upstream.forwardHeaders,
+    // What was kept by another word is not found.
+    ...upstream.cache.rules.map((rule) => JSON.stringify(rule)),
     ...(upstream.process === undefined ? [] : processIdentity(upstream.process)),
   ];
   for (const part of parts) hash.update(`${part.length}:${part};`);

@@ -141,6 +141,10 @@ function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamCo
     cache: {
       ttlDefaultMs: cache.ttl.default,
       ttlMaxMs: cache.ttl.max,
+      rules: cache.rules.map(({ method = 'resources/read', resources, ttl, scope }) => ({
+        ...{ method, resources, scope },
+        ttlMs: ttl,
+      })),
       scope: cache.scope,
       staleIfErrorMs: cache.staleIfError,
     },

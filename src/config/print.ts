@@ -92,6 +92,11 @@ function upstreamShape(upstream: UpstreamConfig) {
     cache: {
       ttl: { default: formatDuration(cache.ttlDefaultMs), max: formatDuration(cache.ttlMaxMs) },
       scope: cache.scope,
+      rules: cache.rules.map(({ method, resources, ttlMs, scope }) => ({
+        ...(resources === undefined ? { method } : { resources }),
+        ttl: formatDuration(ttlMs),
+        scope,
+      })),
       staleIfError: formatDuration(cache.staleIfErrorMs),
     },
   };

@@ -60,6 +60,15 @@ const auth = z.discriminatedUnion(
   },
 );
 
+/** Methods whose results can be kept. */
+const CACHEABLE = [
+  'resources/read',
+  'resources/list',
+  'resources/templates/list',
+  'tools/list',
+  'prompts/list',
+] as const;
+
 /** What is said where no URL is. */
 export const URL_HINT = 'write the URL of the MCP server, such as http://127.0.0.1:3001/mcp';
 
@@ -73,6 +82,33 @@ const nameGlobs = (what: string) =>
     .meta({
       description: `${what} that belong to this upstream, by name glob. With any, it has none outside them.`,
     });
+
+/** What is kept of results that say nothing of it. */
+const cacheRule = mapping(
+  {
+    resources: text('URI pattern', 'write a URI, a glob such as docs://** or a template', mend.uriPatternMend)
+      .optional()
+      .meta({ description: 'Reads of these resources: a URI literal, glob or template.' }),
+    method: choice(CACHEABLE)
+      .optional()
+      .meta({ description: 'In place of `resources`: all results of a method.' }),
+    ttl: duration('0s', '720h').meta({ description: 'Time to live, where the result names none.' }),
+    scope: choice(['private', 'public'])
+      .default('private')
+      .meta({
+        description:
+          'Who may have it, where the result does not say: `public` is everybody, on your promise.',
+      }),
+  },
+  'write a rule such as { resources: "docs://**", ttl: 5m, scope: public }',
+).check(({ value, issues }) => {
+  if ((value.resources === undefined) !== (value.method === undefined)) return;
+  issues.push({
+    code: 'custom',
+    message: 'write either resources or method',
+    input: value,
+  });
+});
 
 /** Replicas of one server beyond this have a balancer of their own, and each costs three pools here. */
 const MAX_ENDPOINTS = 16;
@@ -179,6 +215,13 @@ export const upstreamSchema = mapping(
           description:
             "Whose answers are shared: `respect` follows the upstream's `cacheScope`, `private` never shares, `public` shares every answer, on the operator's promise.",
         }),
+        rules: list(cacheRule, 'write a list of rules, such as [{ resources: "docs://**", ttl: 5m }]', 1_000)
+          .default([])
+          .meta({
+            description:
+              'Your word for results that carry no `ttlMs` or no `cacheScope`, as those of older servers: the first rule that fits.',
+            examples: [[{ resources: 'docs://**', ttl: '5m', scope: 'public' }]],
+          }),
         staleIfError: duration('0s', '168h').prefault('1m').meta({
           description: 'How long after its end an entry may stand in while the upstream fails.',
         }),

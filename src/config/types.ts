@@ -30,6 +30,16 @@ export interface ListenConfig {
   readonly trustedProxies: readonly string[];
 }
 
+/** The operator's word for results that carry no hints. */
+export interface CacheRule {
+  /** A cacheable method; `resources/read` where `resources` is there. */
+  readonly method: string;
+  /** A URI literal, glob or template; undefined: every result of the method. */
+  readonly resources: string | undefined;
+  readonly ttlMs: number;
+  readonly scope: 'private' | 'public';
+}
+
 /** How the gateway identifies itself to an upstream. */
 export type UpstreamAuth =
   | { readonly type: 'none' }
@@ -80,6 +90,8 @@ export interface UpstreamConfig {
   readonly cache: {
     readonly ttlDefaultMs: number;
     readonly ttlMaxMs: number;
+    /** What holds where a result says nothing of it: the first that fits. */
+    readonly rules: readonly CacheRule[];
     readonly scope: 'respect' | 'private' | 'public';
     readonly staleIfErrorMs: number;
   };

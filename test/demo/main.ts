@@ -1,10 +1,12 @@
 /**
  * `npm run demo`: three MCP servers, Headgate in front of them, and a walk through it with the official client.
  *
- * Every line that claims something is checked; the exit code is 1 when one did not hold. `--keep` stays until Ctrl-C.
+ * Every line that claims something is checked; the exit code is 1 when one did not hold. `--keep` stays until Ctrl-C;
+ * `--real` takes published servers instead, fetched with npx.
  */
 import { parseArgs } from 'node:util';
 import { type Gateway, projectRoot, startGateway } from './gateway.ts';
+import { runReal } from './real.ts';
 import { colourFor, createReport, type Report } from './report.ts';
 import * as city from './servers/city.ts';
 import * as library from './servers/library.ts';
@@ -36,7 +38,9 @@ async function main(): Promise<number> {
 
   const cleanup: Cleanup = [];
   try {
-    const demo = runDemo(report, cleanup, interrupted.signal);
+    const demo = options.real
+      ? runReal(report, root, cleanup, interrupted.signal)
+      : runDemo(report, cleanup, interrupted.signal);
     demo.catch(() => undefined); // after a signal nobody waits for it any more
     const ended = await Promise.race([demo, signalled]);
     if (typeof ended === 'string') return ended === 'SIGINT' ? 130 : 143;
@@ -61,11 +65,12 @@ async function main(): Promise<number> {
   }
 }
 
-function readOptions(): { keep: boolean } | undefined {
+function readOptions(): { keep: boolean; real: boolean } | undefined {
+  const flag = { type: 'boolean', default: false } as const;
   try {
-    return parseArgs({ options: { keep: { type: 'boolean', default: false } } }).values;
+    return parseArgs({ options: { keep: flag, real: flag } }).values;
   } catch (error) {
-    console.error(`demo: ${(error as Error).message}\nusage: npm run demo [-- --keep]`);
+    console.error(`demo: ${(error as Error).message}\nusage: npm run demo [-- --keep --real]`);
     return undefined;
   }
 }

@@ -68,6 +68,7 @@ export class World {
           cache: {
             ttlDefaultMs: 0,
             ttlMaxMs: 86_400_000,
+            rules: [],
             scope: policies[rank] ?? 'respect',
             staleIfErrorMs: STALE_MS,
           },

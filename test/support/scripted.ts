@@ -99,7 +99,7 @@ export function upstreamConfig(name: string, rest: Partial<UpstreamConfig> = {})
     connections: 64,
     subscribe: true,
     protocol: 'modern',
-    cache: { ttlDefaultMs: 0, ttlMaxMs: 86_400_000, scope: 'respect', staleIfErrorMs: 60_000 },
+    cache: { ttlDefaultMs: 0, ttlMaxMs: 86_400_000, rules: [], scope: 'respect', staleIfErrorMs: 60_000 },
     ...rest,
   };
 }

@@ -27,7 +27,7 @@ export function upstreamConfig(url: URL, { connections = 8, ...timeouts }: Optio
     connections,
     subscribe: true,
     protocol: 'modern',
-    cache: { ttlDefaultMs: 0, ttlMaxMs: 86_400_000, scope: 'respect', staleIfErrorMs: 60_000 },
+    cache: { ttlDefaultMs: 0, ttlMaxMs: 86_400_000, rules: [], scope: 'respect', staleIfErrorMs: 60_000 },
   };
 }
 

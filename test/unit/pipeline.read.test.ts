@@ -772,7 +772,13 @@ for (const ttlMs of ['9000', null, true, {}, 1.5, -1]) {
           name: 'a',
           script: counting({ ttlMs }),
           config: {
-            cache: { ttlDefaultMs: 30_000, ttlMaxMs: 86_400_000, scope: 'respect', staleIfErrorMs: 0 },
+            cache: {
+              ttlDefaultMs: 30_000,
+              ttlMaxMs: 86_400_000,
+              rules: [],
+              scope: 'respect',
+              staleIfErrorMs: 0,
+            },
           },
         },
       ],
