@@ -7,7 +7,7 @@
 import { joinBytes } from '../protocol/answer.ts';
 import { INVALID_PARAMS, LEGACY_NOT_FOUND } from '../protocol/errors.ts';
 import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
-import { CURRENT_VERSION } from '../protocol/meta.ts';
+import { CURRENT_VERSION, META_TRANSLATED } from '../protocol/meta.ts';
 import { Abort } from '../protocol/signal.ts';
 import { CANCELLED, failure, UpstreamError } from './failure.ts';
 import type { Hello } from './legacy-hello.ts';
@@ -35,6 +35,7 @@ const COMMON: ReadonlySet<string> = new Set(['resources', 'tools', 'prompts', 'c
 
 /** What `server/discover` would say, by what `initialize` said. */
 function discovered({
+  version,
   capabilities,
   instructions,
 }: Hello): Extract<ReadOutcome, { kind: 'answer' }>['answer'] {
@@ -44,7 +45,7 @@ function discovered({
     .join(',');
   const more = instructions === undefined ? '' : `,"instructions":${instructions}`;
   const tail = encoder.encode(
-    `,"supportedVersions":["${CURRENT_VERSION}"],"capabilities":{${served}}${more}}}`,
+    `,"supportedVersions":["${CURRENT_VERSION}"],"capabilities":{${served}}${more},"_meta":{"${META_TRANSLATED}":${JSON.stringify(version)}}}}`,
   );
   return {
     kind: 'result',
