@@ -132,7 +132,9 @@ describe('R29: Redis in trouble', { skip }, () => {
     server.freeze();
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: 100 }, (_, i) => a.text(`k${i}`)));
-    assert.ok(performance.now() - startedAt < ONE_DEADLINE_MS);
+    const tookMs = performance.now() - startedAt;
+    // One after the other they would miss a hundred: on a busy machine one takes longer than itself.
+    assert.ok(tookMs < 20 * COMMAND_MS, `${tookMs} ms`);
   });
 
   for (const [name, trouble] of [
