@@ -232,6 +232,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'edge/gather MIN_BUFFER_BYTES': INNER,
   'edge/half-close FIRST_LOOK_MS': INNER,
   'edge/half-close MAX_LOOK_MS': INNER,
+  'edge/drain LISTEN_ENDS_MS': 'the same as the drain, of those who do not read',
   'edge/live CLIENT_CLOSED_REQUEST': 'a status in the log',
   'edge/mcp-server TCP_KEEP_ALIVE_MS':
     "when the kernel begins to ask whether a silent peer is there; the kernel's own count ends it",
