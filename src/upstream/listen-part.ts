@@ -18,7 +18,7 @@ import {
 import { type Notification, subjectOf } from '../protocol/notice.ts';
 import { failure } from './failure.ts';
 import { type Held, type ListenDeps, lacking, Overlaps, type PartHooks } from './listen-held.ts';
-import { ListenStream, type StreamEnd } from './listen-stream.ts';
+import type { StreamEnd } from './listen-take.ts';
 import { Pause } from './listen-times.ts';
 import type { Endpoint } from './pool.ts';
 import type { Failure, ListenRequest } from './types.ts';
@@ -152,7 +152,7 @@ export class ListenPart {
   }
 
   #open(wanted: ListenFilter): void {
-    const { link, balance, times } = this.#deps;
+    const { link, balance, times, open } = this.#deps;
     let turn = balance.take('stream', this.#tried);
     if (turn === undefined && this.#tried.size > 0) {
       this.#tried.clear();
@@ -164,7 +164,7 @@ export class ListenPart {
       this.#wait({ kind: 'failed', failure: reason, outcome: 'circuit_open' }, wanted);
       return;
     }
-    const stream = new ListenStream({
+    const stream = open({
       link,
       endpoint: turn.endpoint,
       listener: this.#listener,

@@ -9,6 +9,7 @@ import { readAnswer } from '../protocol/answer.ts';
 import { METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import { memberOf, objectMembers, type Span, stringValue, textOf } from '../protocol/json.ts';
 import { JsonWatch } from '../protocol/json-watch.ts';
+import { cancelledBy, readNotice } from '../protocol/notice.ts';
 import type { Signal } from '../protocol/signal.ts';
 import type { Child } from './child.ts';
 import { CANCELLED, failure, traitsOf } from './failure.ts';
@@ -50,10 +51,24 @@ interface Pending {
   readonly alive: () => void;
 }
 
+/** A request that is not answered for as long as somebody follows it. */
+export interface Following {
+  /** Takes it back: nothing is told behind that. Idempotent. */
+  cancel(): void;
+}
+
+/** Who follows a request. Told nothing from within `follow`. */
+export interface Follower {
+  /** A notification that carries its id, or its response. */
+  message(bytes: Uint8Array): void;
+  ended(reason: Failure): void;
+}
+
 export class StdioWire implements SessionWire {
   readonly #deps: StdioDeps;
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<Unheard>();
+  readonly #followers = new Map<string, Follower>();
   readonly #supervisor: Supervisor;
   #lastId = 0;
   /** Counts the processes: a session is with one of them. */
@@ -110,6 +125,24 @@ export class StdioWire implements SessionWire {
     return { kind: 'stream', messages: unheard };
   }
 
+  /** Sends a request that ends only with the process, its response, or its follower. @param id JSON text. */
+  follow(id: string, message: string, follower: Follower): Following {
+    let child: Child | undefined;
+    this.#followers.set(id, follower);
+    void this.#supervisor.get(START_MS).then((found) => {
+      if (!this.#followers.has(id)) return;
+      if ('kind' in found) return this.#unfollow(id, found);
+      child = found;
+      if (!found.send(message))
+        this.#unfollow(id, failure('reset', 'connection_terminated', 'it takes no more'));
+    });
+    return {
+      cancel: () => {
+        if (this.#followers.delete(id)) child?.send(cancelled(id));
+      },
+    };
+  }
+
   close(): Promise<void> {
     return this.#supervisor.close();
   }
@@ -131,8 +164,7 @@ export class StdioWire implements SessionWire {
       const giveUp = (reason: Failure): void => {
         settle(failed(reason));
         // *Spec:* basic/patterns/cancellation: `initialize` cannot be taken back.
-        if (request.method !== 'initialize')
-          child.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
+        if (request.method !== 'initialize') child.send(cancelled(id));
       };
       const leave = (): void => giveUp(CANCELLED);
       const wait = (ms: number): NodeJS.Timeout =>
@@ -166,14 +198,31 @@ export class StdioWire implements SessionWire {
       case 'request':
         return decline(child, bytes);
       case 'notification':
-        if (this.#progressed(bytes)) return;
+        if (this.#progressed(bytes) || this.#followed(bytes)) return;
         for (const listener of this.#listeners) listener.push(bytes);
         return;
       case 'unknown':
     }
   }
 
+  #unfollow(id: string, reason: Failure): void {
+    const follower = this.#followers.get(id);
+    this.#followers.delete(id);
+    follower?.ended(reason);
+  }
+
+  /** @returns whether it was for somebody who follows. */
+  #followed(bytes: Uint8Array): boolean {
+    const notice = this.#followers.size === 0 ? undefined : readNotice(bytes);
+    const id = notice?.kind === 'notification' ? (notice.subscriptionId ?? cancelledBy(notice)) : undefined;
+    const follower = id === undefined ? undefined : this.#followers.get(id);
+    follower?.message(bytes);
+    return follower !== undefined;
+  }
+
   #answered(id: string, bytes: Uint8Array): void {
+    const follower = this.#followers.get(id);
+    if (follower !== undefined) return follower.message(bytes);
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
     if (bytes.length > pending.request.maxBytes)
@@ -204,6 +253,7 @@ export class StdioWire implements SessionWire {
     const broken = failure('reset', 'connection_terminated', reason.detail);
     for (const { settle } of [...this.#pending.values()]) settle(failed(broken));
     for (const listener of [...this.#listeners]) listener.end();
+    for (const id of [...this.#followers.keys()]) this.#unfollow(id, broken);
   }
 }
 
@@ -250,6 +300,11 @@ const failed = (reason: Failure): ReadOutcome => ({ kind: 'failure', failure: re
 function attemptOf(outcome: ReadOutcome): AttemptOutcome | undefined {
   if (outcome.kind === 'failure') return traitsOf(outcome.failure.kind).attempt;
   return outcome.kind === 'answer' && outcome.answer.kind === 'error' ? 'rpc_error' : 'ok';
+}
+
+/** *Spec:* basic/patterns/cancellation. @param id JSON text. */
+function cancelled(id: string): string {
+  return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`;
 }
 
 /** The params with another progress token, where they have one. */
