@@ -24,11 +24,10 @@ import type {
   StreamOutcome,
   StreamRequest,
 } from './types.ts';
+import { Unheard } from './unheard.ts';
 
 /** Requests under way on one channel. */
 const MAX_UNDER_WAY = 1_000;
-/** Notifications that a slow listener is behind: what is beyond is told as a broken stream. */
-const MAX_UNHEARD = 1_000;
 /** How long a process that is being started is waited for; shorter where the request has less time. */
 const START_MS = 10_000;
 
@@ -254,44 +253,6 @@ export class StdioWire implements SessionWire {
     for (const { settle } of [...this.#pending.values()]) settle(failed(broken));
     for (const listener of [...this.#listeners]) listener.end();
     for (const id of [...this.#followers.keys()]) this.#unfollow(id, broken);
-  }
-}
-
-/** What a listener has not taken yet; ends when the process does. */
-class Unheard implements AsyncIterable<Uint8Array> {
-  readonly #onEnd: () => void;
-  readonly #queue: Uint8Array[] = [];
-  #woken: (() => void) | undefined;
-  #over = false;
-
-  constructor(onEnd: () => void) {
-    this.#onEnd = onEnd;
-  }
-
-  push(message: Uint8Array): void {
-    if (this.#queue.length >= MAX_UNHEARD) return this.end();
-    this.#queue.push(message);
-    this.#woken?.();
-  }
-
-  end(): void {
-    this.#over = true;
-    this.#onEnd();
-    this.#woken?.();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    try {
-      for (;;) {
-        for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) yield next;
-        if (this.#over) return;
-        await new Promise<void>((resolve) => {
-          this.#woken = resolve;
-        });
-      }
-    } finally {
-      this.end();
-    }
   }
 }
 

@@ -158,7 +158,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'upstream/legacy MAX_CALL_BYTES': 'call that is translated, and its answer',
   'upstream/legacy MAX_SESSIONS': 'sessions with a server of an older era',
   'upstream/stdio MAX_UNDER_WAY': 'requests to a process under way',
-  'upstream/stdio MAX_UNHEARD': 'notifications of a process not yet taken',
+  'upstream/unheard MAX_UNHEARD': 'notifications of a process not yet taken',
   'upstream/stdio START_MS': 'starting a process',
   'upstream/listen-stream MAX_EVENT_BYTES': "event of an upstream's listen",
   'upstream/listen-times ACK_MS': 'waiting for an upstream to acknowledge a listen',
