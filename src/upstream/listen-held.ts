@@ -42,6 +42,8 @@ export interface PartHooks {
   lost(reason: Failure, covered: ListenFilter): void;
   unopened(reason: Failure): void;
   notOffered(reason: string, asked: ListenFilter): void;
+  /** The filter is at fault: gives a part of it to another. @returns whether there was any to give. */
+  divide(): boolean;
   /** Nothing is wanted of it and nothing is open: it can be forgotten. */
   idle(): void;
 }

@@ -36,6 +36,8 @@ export class ListenPart {
   uriChars = 0;
   lists: readonly ListName[] = [];
   taskIds: readonly string[] = [];
+  /** Holds what another was refused for: what comes new goes elsewhere while it is refused itself. */
+  isSuspect = false;
 
   /** Acknowledged. */
   #current: Held | undefined;
@@ -287,6 +289,8 @@ export class ListenPart {
 
   /** An attempt has come to nothing: the next one comes later. */
   #wait(end: StreamEnd, asked: ListenFilter): void {
+    // One that a server takes offence at must not cost all others: it is found by halves.
+    if (end.kind === 'not-offered' && end.blames === 'filter' && this.#hooks.divide()) return this.settle();
     this.#pause.begin(end, new Coverage(asked), () => this.settle());
     if (end.kind === 'failed') this.#hooks.unopened(end.failure);
     else this.#hooks.notOffered(end.reason, asked);

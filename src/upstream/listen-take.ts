@@ -22,7 +22,13 @@ import type { AttemptOutcome, Failure } from './types.ts';
 /** Why a stream is not there, or no more. `outcome`: of the attempt, for metrics. */
 export type StreamEnd =
   /** Asking again soon would get the same answer. */
-  | { readonly kind: 'not-offered'; readonly reason: string; readonly outcome: AttemptOutcome }
+  | {
+      readonly kind: 'not-offered';
+      readonly reason: string;
+      readonly outcome: AttemptOutcome;
+      /** What was asked for is at fault, or a part of it. */
+      readonly blames?: 'filter';
+    }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly outcome: AttemptOutcome | undefined };
 
 /** Who is told. Nothing is told after {@link ListenStream.stop}. */
@@ -39,7 +45,6 @@ export interface StreamHooks {
 const LASTING: ReadonlySet<number> = new Set([
   METHOD_NOT_FOUND,
   INVALID_REQUEST,
-  INVALID_PARAMS,
   HEADER_MISMATCH,
   MISSING_CLIENT_CAPABILITY,
   UNSUPPORTED_VERSION,
@@ -112,6 +117,7 @@ export class Listened {
 /** Why a listen was refused with this code. */
 export function refusedWith(code: number): StreamEnd {
   const reason = `error ${code}`;
+  if (code === INVALID_PARAMS) return { kind: 'not-offered', reason, outcome: 'rpc_error', blames: 'filter' };
   if (LASTING.has(code)) return notOffered(reason, 'rpc_error');
   return {
     kind: 'failed',
