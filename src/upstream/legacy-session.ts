@@ -2,12 +2,14 @@
  * A session with a server of an older era, over Streamable HTTP (revisions 2025-03-26 to 2025-11-25): opened by
  * `initialize`, kept by its header, opened anew when the server no longer knows it.
  *
- * Requests go out as they are: what `_meta` of this era holds means nothing to an older server. Whoever finds the
+ * Requests go out without what `_meta` of this era says of itself: a server that knows both would not believe it.
+ * Whoever finds the
  * session gone opens the next one for all who wait. *Never* rejects.
  */
 import { tailMembers } from '../protocol/answer.ts';
 import { LEGACY_NO_SESSION, METHOD_NOT_FOUND } from '../protocol/errors.ts';
-import { memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { type Member, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION } from '../protocol/meta.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { SESSION_HEADER } from './head.ts';
@@ -80,6 +82,7 @@ export class LegacySession {
       if (opened.kind === 'failed') return opened.outcome;
       outcome = await this.#wire.read({
         ...request,
+        params: withoutEnvelope(request.params),
         ...this.addressOf(opened, request.headers),
         onRequest: (message) => this.#decline(message),
       });
@@ -164,6 +167,29 @@ export class LegacySession {
         : `"error":{"code":${METHOD_NOT_FOUND},"message":"The client does not offer this"}`;
     void this.tell(request.method, `{"jsonrpc":"2.0","id":${request.id},${answer}}`);
   }
+}
+
+/** What the requests of this era say of themselves, each. */
+const ENVELOPE: ReadonlySet<string> = new Set([
+  META_VERSION,
+  META_CAPABILITIES,
+  META_CLIENT_INFO,
+  META_LOG_LEVEL,
+]);
+
+/** The params as an older client would send them. */
+function withoutEnvelope(params: string): string {
+  const bytes = Buffer.from(params);
+  const members = objectMembers(bytes, 0) ?? [];
+  const meta = memberOf(members, '_meta');
+  const inner = meta && objectMembers(bytes, meta.start);
+  if (inner === undefined || !inner.some(({ key }) => ENVELOPE.has(key))) return params;
+  const text = (all: readonly Member[]): string =>
+    all.map((member) => `${JSON.stringify(member.key)}:${textOf(bytes, member)}`).join(',');
+  const others = text(members.filter((member) => member !== meta));
+  const kept = inner.filter(({ key }) => !ENVELOPE.has(key));
+  if (kept.length === 0) return `{${others}}`;
+  return `{${others === '' ? '' : `${others},`}"_meta":{${text(kept)}}}`;
 }
 
 /** Whether an answer says that the session is not known: 404, or what many servers say instead after a restart. */

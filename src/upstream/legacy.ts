@@ -7,7 +7,7 @@
  */
 import { joinBytes } from '../protocol/answer.ts';
 import { BoundedMap } from '../protocol/bounded-map.ts';
-import { INVALID_PARAMS, LEGACY_NOT_FOUND } from '../protocol/errors.ts';
+import { INVALID_PARAMS, LEGACY_NOT_FOUND, statusOf } from '../protocol/errors.ts';
 import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
 import { CURRENT_VERSION } from '../protocol/meta.ts';
 import { Abort } from '../protocol/signal.ts';
@@ -202,7 +202,7 @@ class LegacyCall {
 
   #whole(outcome: ReadOutcome): StreamOutcome {
     const message = messageOf(outcome, this.#id);
-    if (message !== undefined) return { kind: 'whole', chunks: [message] };
+    if (message !== undefined) return answered(message, outcome);
     if (outcome.kind !== 'refused') return { kind: 'failure', failure: reasonOf(outcome) };
     const { status, challenge, retryAfter } = outcome;
     const body = nothing();
@@ -222,6 +222,23 @@ class LegacyCall {
     }
     this.#gone.abort(reason);
   }
+}
+
+/** An error has the status of its code, whatever an older server gave it. */
+function answered(message: Uint8Array, outcome: ReadOutcome): StreamOutcome {
+  const { answer } = outcome as Extract<ReadOutcome, { kind: 'answer' }>;
+  const status = answer.kind === 'error' ? statusOf(answer.code) : 200;
+  if (status === 200) return { kind: 'whole', chunks: [message] };
+  const body = only(message);
+  return {
+    ...{ kind: 'response', status, media: 'json', lengthBytes: message.length },
+    ...{ challenge: undefined, retryAfter: undefined },
+    body: { [Symbol.asyncIterator]: () => body },
+  };
+}
+
+async function* only(message: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield message;
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
