@@ -13,7 +13,6 @@ const due = (path: string, what: string, part: 4 | 5): LaterKey => ({
 });
 
 const LATER: readonly LaterKey[] = [
-  due('upstreams.*.cache.rules', 'cache rules are', 4),
   due('reload', 'reloading is', 5),
   {
     path: ['tracing'],

@@ -93,12 +93,9 @@ const cacheRule = mapping(
       .optional()
       .meta({ description: 'In place of `resources`: all results of a method.' }),
     ttl: duration('0s', '720h').meta({ description: 'Time to live, where the result names none.' }),
-    scope: choice(['private', 'public'])
-      .default('private')
-      .meta({
-        description:
-          'Who may have it, where the result does not say: `public` is everybody, on your promise.',
-      }),
+    scope: choice(['private', 'public']).default('private').meta({
+      description: 'Who may have it, where the result does not say: `public` is everybody, on your promise.',
+    }),
   },
   'write a rule such as { resources: "docs://**", ttl: 5m, scope: public }',
 ).check(({ value, issues }) => {

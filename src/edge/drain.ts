@@ -20,6 +20,9 @@ export interface Drainable {
   cutConnections(): void;
 }
 
+/** A client that does not read its listen does not read its end, either: it holds nobody up for longer than this. */
+const LISTEN_ENDS_MS = 1_000;
+
 /** How long those who were told to give up may take to say so to their clients. */
 const LAST_WORDS_MS = 250;
 
@@ -43,7 +46,7 @@ async function run(server: Drainable, forced: AbortSignal): Promise<DrainResult>
   await waitFor(shutdown.delayMs, forced);
   context.phase = 'closing';
   const closed = server.stopAccepting();
-  for (const live of context.open) live.endListen?.();
+  endListens(context);
   await emptied(context, shutdown.graceMs, forced);
   const cutOff = [...context.open].filter((live) => !live.answered).length;
   if (cutOff > 0) {
@@ -54,6 +57,15 @@ async function run(server: Drainable, forced: AbortSignal): Promise<DrainResult>
   await closed;
   context.phase = 'closed';
   return { cutOff };
+}
+
+/** Gives every listen its result. */
+function endListens({ open }: EdgeContext): void {
+  const ended = [...open].filter((live) => live.endListen !== undefined);
+  for (const live of ended) live.endListen?.();
+  setTimeout(() => {
+    for (const live of ended) if (!live.over) live.destroy();
+  }, LISTEN_ENDS_MS).unref();
 }
 
 /** Waits until no request is open, `ms` are over, or the drain is forced. */

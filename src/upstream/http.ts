@@ -9,6 +9,7 @@ import { HELD_READS_BYTES, HeldBytes } from './held.ts';
 import { HttpSessions } from './legacy-http.ts';
 import { openListening } from './listen.ts';
 import type { ListenDeps } from './listen-held.ts';
+import { ListenStream } from './listen-stream.ts';
 import { LISTEN_TIMES, type ListenTimes } from './listen-times.ts';
 import { type Endpoint, openEndpoint, sumStats } from './pool.ts';
 import { streamOnce } from './stream.ts';
@@ -93,6 +94,7 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
     link,
     balance,
     times: deps.listenTimes ?? LISTEN_TIMES,
+    open: (parts) => new ListenStream(parts),
     random: deps.random ?? Math.random,
     answered: (turn, startedAt) => settle(turn, undefined, startedAt, 'ignored'),
   };

@@ -2,20 +2,16 @@
  * A session with a server of an older era, over Streamable HTTP (revisions 2025-03-26 to 2025-11-25): opened by
  * `initialize`, kept by its header, opened anew when the server no longer knows it.
  *
- * Requests go out as they are: what `_meta` of this era holds means nothing to an older server. Whoever finds the
- * session gone opens the next one for all who wait. *Never* rejects.
+ * Requests go out without what `_meta` of this era says of itself: a server that knows both would not believe it.
+ * Whoever finds the session gone opens the next one for all who wait. *Never* rejects.
  */
-import {
-  HEADER_MISMATCH,
-  LEGACY_NO_SESSION,
-  METHOD_NOT_FOUND,
-  MISSING_CLIENT_CAPABILITY,
-  UNSUPPORTED_VERSION,
-} from '../protocol/errors.ts';
+import { LEGACY_NO_SESSION, METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
+import { isModern } from './era.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { SESSION_HEADER } from './head.ts';
 import { type Hello, readHello, readQuestion } from './legacy-hello.ts';
+import { withoutEnvelope } from './legacy-params.ts';
 import type { Failure, ReadOutcome, ReadRequest, StreamOutcome, Upstream } from './types.ts';
 
 /** The newest revision of the older era, and others that are understood. */
@@ -102,6 +98,7 @@ export class LegacySession {
   async askIn(opened: Opened, request: ReadRequest): Promise<ReadOutcome> {
     const outcome = await this.#wire.read({
       ...request,
+      params: withoutEnvelope(request.params),
       ...this.addressOf(opened, request.headers),
       onRequest: (message) => this.decline(opened, message),
     });
@@ -242,12 +239,6 @@ function isForgotten(outcome: ReadOutcome, { id }: Opened): boolean {
     : outcome.status === 400 && code === LEGACY_NO_SESSION;
 }
 
-/** Codes that only servers of this era know: by them the era is judged anew. */
-const MODERN: ReadonlySet<number> = new Set([
-  HEADER_MISMATCH,
-  MISSING_CLIENT_CAPABILITY,
-  UNSUPPORTED_VERSION,
-]);
 /** Statuses that say something of who asks or of the moment, not of what was asked. */
 const OF_THE_CALLER: ReadonlySet<number> = new Set([401, 403, 407, 408, 421, 425, 429]);
 
@@ -255,7 +246,8 @@ const OF_THE_CALLER: ReadonlySet<number> = new Set([401, 403, 407, 408, 421, 425
 function unopenedBy(outcome: ReadOutcome): ReadOutcome {
   switch (outcome.kind) {
     case 'answer':
-      if (outcome.answer.kind !== 'error' || MODERN.has(outcome.answer.code)) return outcome;
+      // By these the era is judged anew.
+      if (outcome.answer.kind !== 'error' || isModern(outcome)) return outcome;
       return notInitialized(`initialize: error ${outcome.answer.code}`);
     case 'refused':
       return OF_THE_CALLER.has(outcome.status) ? outcome : notInitialized(`initialize: ${outcome.status}`);

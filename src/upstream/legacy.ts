@@ -5,7 +5,7 @@
  * *Spec:* 2025-11-25; protocol digest, "Eras".
  */
 import { joinBytes } from '../protocol/answer.ts';
-import { INVALID_PARAMS, LEGACY_NOT_FOUND } from '../protocol/errors.ts';
+import { INVALID_PARAMS, LEGACY_NOT_FOUND, statusOf } from '../protocol/errors.ts';
 import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
 import { CURRENT_VERSION, META_TRANSLATED } from '../protocol/meta.ts';
 import { Abort } from '../protocol/signal.ts';
@@ -18,6 +18,7 @@ import type { ReadOutcome, ReadRequest, StreamOutcome, StreamRequest } from './t
 const MAX_CALL_BYTES = 64 * 1024 * 1024;
 /** What is said before an answer and not taken yet. Beyond it a slow reader misses some: it is only progress. */
 const MAX_UNTAKEN_BYTES = 1024 * 1024;
+
 /** Asks a server of an older era what one of this era would be asked. *Never* rejects. */
 export async function readLegacy(
   session: LegacySession,
@@ -175,7 +176,7 @@ class LegacyCall {
 
   #whole(outcome: ReadOutcome): StreamOutcome {
     const message = messageOf(outcome, this.#id);
-    if (message !== undefined) return { kind: 'whole', chunks: [message] };
+    if (message !== undefined) return answered(message, outcome);
     if (outcome.kind !== 'refused') return { kind: 'failure', failure: reasonOf(outcome) };
     const { status, challenge, retryAfter } = outcome;
     const body = nothing();
@@ -195,6 +196,23 @@ class LegacyCall {
     }
     this.#gone.abort(reason);
   }
+}
+
+/** An error has the status of its code, whatever an older server gave it. */
+function answered(message: Uint8Array, outcome: ReadOutcome): StreamOutcome {
+  const { answer } = outcome as Extract<ReadOutcome, { kind: 'answer' }>;
+  const status = answer.kind === 'error' ? statusOf(answer.code) : 200;
+  if (status === 200) return { kind: 'whole', chunks: [message] };
+  const body = only(message);
+  return {
+    ...{ kind: 'response', status, media: 'json', lengthBytes: message.length },
+    ...{ challenge: undefined, retryAfter: undefined },
+    body: { [Symbol.asyncIterator]: () => body },
+  };
+}
+
+async function* only(message: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield message;
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -10,15 +10,23 @@ import {
 import type { Notification } from '../protocol/notice.ts';
 import type { Balance, Turn } from './balance.ts';
 import type { Link } from './call.ts';
-import type { ListenStream } from './listen-stream.ts';
+import type { StreamParts } from './listen-stream.ts';
 import type { ListenTimes } from './listen-times.ts';
 import type { Failure } from './types.ts';
+
+/** A stream, or what stands for one. */
+export interface OpenStream {
+  /** Closes it; nothing is told behind that. */
+  stop(): void;
+}
 
 /** What listening to one upstream needs. */
 export interface ListenDeps {
   readonly link: Link;
   readonly balance: Balance;
   readonly times: ListenTimes;
+  /** Opens a stream; *never* tells of it from within. */
+  readonly open: (parts: StreamParts) => OpenStream;
   /** From 0 to below 1. */
   readonly random: () => number;
   /** Told that an endpoint answered. */
@@ -34,6 +42,8 @@ export interface PartHooks {
   lost(reason: Failure, covered: ListenFilter): void;
   unopened(reason: Failure): void;
   notOffered(reason: string, asked: ListenFilter): void;
+  /** The filter is at fault: gives a part of it to another. @returns whether there was any to give. */
+  divide(): boolean;
   /** Nothing is wanted of it and nothing is open: it can be forgotten. */
   idle(): void;
 }
@@ -43,7 +53,7 @@ export interface Held {
   readonly asked: Coverage;
   readonly turn: Turn;
   readonly startedAt: number;
-  readonly stream: ListenStream;
+  readonly stream: OpenStream;
   /** Nothing until it is acknowledged. */
   honoured: Coverage;
 }

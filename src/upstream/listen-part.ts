@@ -18,7 +18,7 @@ import {
 import { type Notification, subjectOf } from '../protocol/notice.ts';
 import { failure } from './failure.ts';
 import { type Held, type ListenDeps, lacking, Overlaps, type PartHooks } from './listen-held.ts';
-import { ListenStream, type StreamEnd } from './listen-stream.ts';
+import type { StreamEnd } from './listen-take.ts';
 import { Pause } from './listen-times.ts';
 import type { Endpoint } from './pool.ts';
 import type { Failure, ListenRequest } from './types.ts';
@@ -36,6 +36,8 @@ export class ListenPart {
   uriChars = 0;
   lists: readonly ListName[] = [];
   taskIds: readonly string[] = [];
+  /** Holds what another was refused for: what comes new goes elsewhere while it is refused itself. */
+  isSuspect = false;
 
   /** Acknowledged. */
   #current: Held | undefined;
@@ -152,7 +154,7 @@ export class ListenPart {
   }
 
   #open(wanted: ListenFilter): void {
-    const { link, balance, times } = this.#deps;
+    const { link, balance, times, open } = this.#deps;
     let turn = balance.take('stream', this.#tried);
     if (turn === undefined && this.#tried.size > 0) {
       this.#tried.clear();
@@ -164,7 +166,7 @@ export class ListenPart {
       this.#wait({ kind: 'failed', failure: reason, outcome: 'circuit_open' }, wanted);
       return;
     }
-    const stream = new ListenStream({
+    const stream = open({
       link,
       endpoint: turn.endpoint,
       listener: this.#listener,
@@ -287,6 +289,8 @@ export class ListenPart {
 
   /** An attempt has come to nothing: the next one comes later. */
   #wait(end: StreamEnd, asked: ListenFilter): void {
+    // One that a server takes offence at must not cost all others: it is found by halves.
+    if (end.kind === 'not-offered' && end.blames === 'filter' && this.#hooks.divide()) return this.settle();
     this.#pause.begin(end, new Coverage(asked), () => this.settle());
     if (end.kind === 'failed') this.#hooks.unopened(end.failure);
     else this.#hooks.notOffered(end.reason, asked);

@@ -4,56 +4,33 @@
  * Trusted is only what comes behind the acknowledgment and carries this stream's id (R39). *Never* rejects.
  * *Bounded by* {@link MAX_EVENT_BYTES}, and before the acknowledgment by what was asked. *Spec:* basic/patterns/subscriptions.
  */
-import { joinBytes, readAnswer } from '../protocol/answer.ts';
-import {
-  HEADER_MISMATCH,
-  INVALID_PARAMS,
-  INVALID_REQUEST,
-  METHOD_NOT_FOUND,
-  MISSING_CLIENT_CAPABILITY,
-  UNSUPPORTED_VERSION,
-} from '../protocol/errors.ts';
-import { sameId } from '../protocol/json-watch.ts';
+import { joinBytes } from '../protocol/answer.ts';
 import { filterText, type ListenFilter } from '../protocol/listen-filter.ts';
-import {
-  ACKNOWLEDGED,
-  cancelledBy,
-  honouredBy,
-  LISTEN_METHOD,
-  type Notification,
-  readNotice,
-} from '../protocol/notice.ts';
+import { LISTEN_METHOD } from '../protocol/notice.ts';
 import { Abort } from '../protocol/signal.ts';
 import { SseFramer } from '../protocol/sse.ts';
 import { type Link, unusableHead } from './call.ts';
 import { decoded } from './decode.ts';
 import { Exchange } from './exchange.ts';
-import { failure, traitsOf, UpstreamError } from './failure.ts';
+import { failure, UpstreamError } from './failure.ts';
 import { type Head, requestHeaders, secondsOf } from './head.ts';
+import {
+  ended,
+  gone,
+  Listened,
+  notOffered,
+  refusedWith,
+  type StreamEnd,
+  type StreamHooks,
+} from './listen-take.ts';
 import { readMessage } from './message.ts';
 import type { Endpoint } from './pool.ts';
-import type { AttemptOutcome, Failure, ListenRequest } from './types.ts';
+import type { ListenRequest } from './types.ts';
 
 /** An event, its framing included; a notification carries an address, no content. */
 const MAX_EVENT_BYTES = 64 * 1024;
 /** A server may spell what is asked in its own way, at worst every character as `\uXXXX`. */
 const ECHO_FACTOR = 6;
-
-/** Why a stream is not there, or no more. `outcome`: of the attempt, for metrics. */
-export type StreamEnd =
-  /** Asking again soon would get the same answer. */
-  | { readonly kind: 'not-offered'; readonly reason: string; readonly outcome: AttemptOutcome }
-  | { readonly kind: 'failed'; readonly failure: Failure; readonly outcome: AttemptOutcome | undefined };
-
-/** Who is told. Nothing is told after {@link ListenStream.stop}. */
-export interface StreamHooks {
-  /** Once, before everything else. */
-  acknowledged(honoured: ListenFilter): void;
-  /** A notification with the stream's id; what it is about is not checked. */
-  notified(notification: Notification): void;
-  /** Once, behind everything else. */
-  ended(end: StreamEnd): void;
-}
 
 export interface StreamParts {
   readonly link: Link;
@@ -64,46 +41,27 @@ export interface StreamParts {
   readonly hooks: StreamHooks;
 }
 
-const failed = (reason: Failure): StreamEnd => ({
-  kind: 'failed',
-  failure: reason,
-  outcome: traitsOf(reason.kind).attempt,
-});
-const notOffered = (reason: string, outcome: AttemptOutcome): StreamEnd => ({
-  kind: 'not-offered',
-  reason,
-  outcome,
-});
-const gone = (detail: string): StreamEnd => failed(failure('reset', 'http_response_incomplete', detail));
 const tooLarge = (): StreamEnd =>
-  failed(failure('too_large', 'http_response_body_size', `an event above ${MAX_EVENT_BYTES} bytes`));
+  ended(failure('too_large', 'http_response_body_size', `an event above ${MAX_EVENT_BYTES} bytes`));
 
 /** Statuses that say nothing of the next attempt. */
 const PASSING: ReadonlySet<number> = new Set([408, 421, 425, 429]);
-/** Errors that the same request gets again. */
-const LASTING: ReadonlySet<number> = new Set([
-  METHOD_NOT_FOUND,
-  INVALID_REQUEST,
-  INVALID_PARAMS,
-  HEADER_MISMATCH,
-  MISSING_CLIENT_CAPABILITY,
-  UNSUPPORTED_VERSION,
-]);
-
 /** See the file's head. Opened when it is made. */
 export class ListenStream {
   readonly #parts: StreamParts;
   readonly #id: string;
   readonly #text: string;
+  readonly #listened: Listened;
   readonly #exchange: Exchange;
   readonly #abort = new Abort();
-  #acknowledged = false;
 
   constructor(parts: StreamParts) {
     const { link, endpoint, listener, filter, ackMs } = parts;
     this.#parts = parts;
     this.#id = link.nextId();
     this.#text = filterText(filter);
+    // From then on a stream may be silent for days: only the kernel's keep-alive ends it.
+    this.#listened = new Listened(this.#id, parts.hooks, () => this.#exchange.untimed());
     const params = `{"_meta":{${listener.meta}},"notifications":${this.#text}}`;
     this.#exchange = new Exchange({
       path: endpoint.path,
@@ -126,7 +84,7 @@ export class ListenStream {
       end = await this.#read();
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
-      end = failed(error.failure);
+      end = ended(error.failure);
     }
     if (!this.#abort.aborted) this.#parts.hooks.ended(end);
   }
@@ -135,7 +93,7 @@ export class ListenStream {
     const { endpoint } = this.#parts;
     const exchange = this.#exchange;
     const opening = await exchange.open(endpoint.listens());
-    if (opening.kind === 'failure') return failed(opening.failure);
+    if (opening.kind === 'failure') return ended(opening.failure);
     const { head } = opening;
     const refused = refusalIn(head);
     if (refused !== undefined) {
@@ -157,7 +115,7 @@ export class ListenStream {
       maxBytes: MAX_EVENT_BYTES,
       onNotification: () => undefined,
     });
-    if (found.kind === 'failure') return failed(found.failure);
+    if (found.kind === 'failure') return ended(found.failure);
     if (found.kind === 'answer' && found.answer.kind === 'error') return refusedWith(found.answer.code);
     return notOffered('answered without a stream', 'ok');
   }
@@ -167,65 +125,23 @@ export class ListenStream {
     const framer = new SseFramer(mostBytes);
     for await (const chunk of body) {
       for (const { part, raw, data, message } of framer.push(chunk)) {
-        const limit = this.#acknowledged ? MAX_EVENT_BYTES : mostBytes;
+        const limit = this.#listened.acknowledged ? MAX_EVENT_BYTES : mostBytes;
         if (part !== 'whole' || bytesOf(raw) > limit) return tooLarge();
-        const end = data !== undefined && message ? this.#take(joinBytes(data)) : undefined;
+        const end = data !== undefined && message ? this.#listened.take(joinBytes(data)) : undefined;
         if (end !== undefined) return end;
         if (this.#abort.aborted) return gone('stopped');
       }
-      if (this.#acknowledged && framer.heldBytes > MAX_EVENT_BYTES) return tooLarge();
+      if (this.#listened.acknowledged && framer.heldBytes > MAX_EVENT_BYTES) return tooLarge();
     }
     return gone('the event stream ended');
   }
-
-  /** @returns why the stream is at its end, if this message says so. */
-  #take(message: Uint8Array): StreamEnd | undefined {
-    const notice = readNotice(message);
-    if (notice.kind === 'other') return undefined;
-    if (notice.kind === 'response') return this.#isOurs(notice.id) ? this.#concluded(message) : undefined;
-    const cancelled = cancelledBy(notice);
-    // Belongs to stdio, but says what it says.
-    if (cancelled !== undefined) return sameId(cancelled, this.#id) ? gone('cancelled by it') : undefined;
-    if (notice.subscriptionId === undefined || !sameId(notice.subscriptionId, this.#id)) return undefined;
-    if (this.#acknowledged) {
-      if (notice.method !== ACKNOWLEDGED) this.#parts.hooks.notified(notice);
-    } else if (notice.method === ACKNOWLEDGED) {
-      this.#acknowledged = true;
-      // From now on a stream may be silent for days: only the kernel's keep-alive ends it.
-      this.#exchange.untimed();
-      this.#parts.hooks.acknowledged(honouredBy(notice));
-    }
-    return undefined;
-  }
-
-  /** An error without an id, on the stream of this request, can only be about this request. */
-  #isOurs(id: string | undefined): boolean {
-    return id === undefined || id === 'null' || sameId(id, this.#id);
-  }
-
-  #concluded(message: Uint8Array): StreamEnd | undefined {
-    const answer = readAnswer(message, this.#id);
-    if (answer.kind === 'broken') return undefined;
-    if (answer.kind === 'error') return refusedWith(answer.code);
-    return this.#acknowledged ? gone('ended by it') : notOffered('ended before it was acknowledged', 'ok');
-  }
-}
-
-function refusedWith(code: number): StreamEnd {
-  const reason = `error ${code}`;
-  if (LASTING.has(code)) return notOffered(reason, 'rpc_error');
-  return {
-    kind: 'failed',
-    failure: failure('broken', 'http_protocol_error', reason),
-    outcome: 'rpc_error',
-  };
 }
 
 /** What a status alone says; undefined where the body is to be read. */
 function refusalIn(head: Head): StreamEnd | undefined {
   const { status } = head;
   const unusable = unusableHead(head);
-  if (unusable !== undefined) return failed(unusable);
+  if (unusable !== undefined) return ended(unusable);
   if (status < 300) return undefined;
   if (!PASSING.has(status)) return notOffered(`status ${status}`, 'http_4xx');
   const retryAfterSeconds = secondsOf(head.retryAfter);

@@ -1,6 +1,6 @@
 /** The times of listening to an upstream, and the decision when to ask again (R40). */
 import type { Coverage } from '../protocol/listen-filter.ts';
-import type { StreamEnd } from './listen-stream.ts';
+import type { StreamEnd } from './listen-take.ts';
 
 /** A server answers a listen before anything else; one that takes longer never will. */
 const ACK_MS = 10_000;

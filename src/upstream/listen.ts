@@ -201,11 +201,31 @@ class Streams implements Listening {
       uris.size < STREAM_NAMES && uriChars + uri.length <= STREAM_CHARS;
     let first: ListenPart | undefined;
     for (const part of this.#parts) {
-      if (!hasRoom(part)) continue;
+      if (!hasRoom(part) || (part.isSuspect && part.state === 'not-offered')) continue;
       if (part.honours({ kind: 'uri', uri })) return part;
       first ??= part;
     }
     return first ?? (this.#parts.size < MAX_STREAMS ? this.#newPart() : undefined);
+  }
+
+  /** Gives what was refused a stream of its own, or half of it where all of it was. @returns false: nothing to give. */
+  #divide(part: ListenPart): boolean {
+    const fresh = [...part.uris].filter((uri) => !part.honours({ kind: 'uri', uri }));
+    const staysCount = part.uris.size - fresh.length + part.lists.length + part.taskIds.length;
+    const given = staysCount > 0 ? fresh : fresh.slice(Math.ceil(fresh.length / 2));
+    if (given.length === 0 || this.#parts.size >= MAX_STREAMS) return false;
+    const other = this.#newPart();
+    other.isSuspect = true;
+    part.isSuspect ||= staysCount === 0;
+    for (const uri of given) {
+      part.uris.delete(uri);
+      part.uriChars -= uri.length;
+      other.uris.add(uri);
+      other.uriChars += uri.length;
+      this.#places.set(uri, other);
+    }
+    other.settle();
+    return true;
   }
 
   #firstPart(): ListenPart {
@@ -230,6 +250,7 @@ class Streams implements Listening {
       lost: (reason, covered) => this.#tell({ kind: 'lost', reason, covered }),
       unopened: (reason) => this.#tell({ kind: 'unopened', reason }),
       notOffered: (reason, asked) => this.#tell({ kind: 'not-offered', reason, asked }),
+      divide: () => this.#divide(part),
       idle: () => {
         this.#parts.delete(part);
         if (this.#home === part) this.#home = undefined;

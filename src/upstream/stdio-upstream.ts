@@ -1,13 +1,39 @@
 /** An upstream that is a process, as the rest of the gateway sees one. */
 import type { ProcessConfig, UpstreamConfig } from '../config/types.ts';
-import { NOTHING } from '../protocol/listen-filter.ts';
+import { Balance } from './balance.ts';
 import { traitsOf } from './failure.ts';
+import { HeldBytes } from './held.ts';
 import type { UpstreamDeps } from './http.ts';
 import { callTranslated, type Interlocutor } from './legacy.ts';
+import { openListening } from './listen.ts';
+import type { ListenDeps } from './listen-held.ts';
+import { LISTEN_TIMES } from './listen-times.ts';
+import type { Endpoint } from './pool.ts';
 import { StdioWire } from './stdio.ts';
+import { StdioListenStream } from './stdio-listen.ts';
 import { Supervisor } from './supervisor.ts';
 import type { Listening, ReadOutcome } from './types.ts';
 import type { BaseUpstream } from './upstream.ts';
+
+const NOTHING_THERE = (): never => {
+  throw new Error('a process has no connections');
+};
+
+/** Where the streams of a process go: there is but one place, and it is found by other means. */
+const NOWHERE: Endpoint = {
+  url: new URL('stdio:'),
+  underWay: 0,
+  path: '',
+  get reads() {
+    return NOTHING_THERE();
+  },
+  get streams() {
+    return NOTHING_THERE();
+  },
+  listens: NOTHING_THERE,
+  stats: () => NO_CONNECTIONS,
+  close: async () => undefined,
+};
 
 const NO_CONNECTIONS = { connected: 0, free: 0, pending: 0, queued: 0, running: 0 };
 
@@ -50,14 +76,42 @@ export function createStdio(
       await wire.stream({ body: Buffer.from(message) });
     },
   };
+  let lastListen = 0;
+  const listenings = new Set<Listening>();
+  const listenDeps: ListenDeps = {
+    link: {
+      held: new HeldBytes(0),
+      timeouts,
+      now,
+      nextId: () => `"hl-${(++lastListen).toString(36)}"`,
+      attempted,
+    },
+    balance: new Balance({
+      endpoints: [NOWHERE],
+      now,
+      onEndpoint: () => undefined,
+      onChange: () => undefined,
+    }),
+    times: deps.listenTimes ?? LISTEN_TIMES,
+    random: deps.random ?? Math.random,
+    answered: (turn, startedAt) => turn.settle('ignored', startedAt),
+    open: (parts) => new StdioListenStream(parts, wire),
+  };
   return {
     name,
     read,
     stream: (request) => callTranslated(asked, request),
-    listen: (request, on) => deaf(request.filter, on),
+    listen: (request, on) => {
+      const listening = openListening(listenDeps, request, on, () => listenings.delete(listening));
+      listenings.add(listening);
+      return listening;
+    },
     stats: () => NO_CONNECTIONS,
     available: () => true,
-    close: () => wire.close(),
+    close: async () => {
+      for (const listening of listenings) listening.close();
+      await wire.close();
+    },
     sessions: {
       read,
       stream: (request) => wire.stream(request),
@@ -73,25 +127,4 @@ export function createStdio(
 function errorTypeOf(outcome: ReadOutcome): string {
   if (outcome.kind === 'failure') return traitsOf(outcome.failure.kind).errorType;
   return outcome.kind === 'answer' && outcome.answer.kind === 'error' ? String(outcome.answer.code) : '';
-}
-
-/** A process of this era is not listened to yet. */
-function deaf(
-  ...[asked, on]: [Parameters<BaseUpstream['listen']>[0]['filter'], Parameters<BaseUpstream['listen']>[1]]
-): Listening {
-  let state: Listening['state'] = 'not-offered';
-  const timer = setTimeout(() => {
-    on({ kind: 'not-offered', reason: 'a process that speaks this revision is not listened to yet', asked });
-  }, 0);
-  return {
-    get state() {
-      return state;
-    },
-    update: () => undefined,
-    fate: () => ({ honoured: NOTHING, undecided: NOTHING }),
-    close: () => {
-      clearTimeout(timer);
-      state = 'closed';
-    },
-  };
 }

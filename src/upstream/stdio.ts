@@ -6,15 +6,16 @@
  * request. *Never* rejects. *Spec:* basic/transports, "stdio".
  */
 import { type Answer, readAnswer, tailMembers } from '../protocol/answer.ts';
-import { METHOD_NOT_FOUND } from '../protocol/errors.ts';
-import { memberOf, objectMembers, type Span, stringValue, textOf } from '../protocol/json.ts';
+import { memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
 import { JsonWatch } from '../protocol/json-watch.ts';
+import { cancelledBy, readNotice } from '../protocol/notice.ts';
 import type { Signal } from '../protocol/signal.ts';
 import type { Child } from './child.ts';
 import { CANCELLED, failure, traitsOf } from './failure.ts';
 import { wholeLarge } from './large.ts';
 import type { SessionEvents } from './legacy-listen.ts';
 import type { SessionWire } from './legacy-session.ts';
+import { cancelled, decline, replaced, withToken } from './stdio-words.ts';
 import type { Supervisor } from './supervisor.ts';
 import type {
   AttemptOutcome,
@@ -24,11 +25,10 @@ import type {
   StreamOutcome,
   StreamRequest,
 } from './types.ts';
+import { Unheard } from './unheard.ts';
 
 /** Requests under way on one channel. */
 const MAX_UNDER_WAY = 1_000;
-/** Notifications that a slow listener is behind: what is beyond is told as a broken stream. */
-const MAX_UNHEARD = 1_000;
 /** How long a process that is being started is waited for; shorter where the request has less time. */
 const START_MS = 10_000;
 
@@ -53,10 +53,24 @@ interface Pending {
   readonly alive: () => void;
 }
 
+/** A request that is not answered for as long as somebody follows it. */
+export interface Following {
+  /** Takes it back: nothing is told behind that. Idempotent. */
+  cancel(): void;
+}
+
+/** Who follows a request. Told nothing from within `follow`. */
+export interface Follower {
+  /** A notification that carries its id, or its response. */
+  message(bytes: Uint8Array): void;
+  ended(reason: Failure): void;
+}
+
 export class StdioWire implements SessionWire {
   readonly #deps: StdioDeps;
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<Unheard>();
+  readonly #followers = new Map<string, Follower>();
   readonly #supervisor: Supervisor;
   #lastId = 0;
   /** Counts the processes, and their ends: a session is with one of them, and what comes behind it opens another. */
@@ -114,6 +128,24 @@ export class StdioWire implements SessionWire {
     return { kind: 'stream', messages: unheard };
   }
 
+  /** Sends a request that ends only with the process, its response, or its follower. @param id JSON text. */
+  follow(id: string, message: string, follower: Follower): Following {
+    let child: Child | undefined;
+    this.#followers.set(id, follower);
+    void this.#supervisor.get(START_MS).then((found) => {
+      if (!this.#followers.has(id)) return;
+      if ('kind' in found) return this.#unfollow(id, found);
+      child = found;
+      if (!found.send(message))
+        this.#unfollow(id, failure('reset', 'connection_terminated', 'it takes no more'));
+    });
+    return {
+      cancel: () => {
+        if (this.#followers.delete(id)) child?.send(cancelled(id));
+      },
+    };
+  }
+
   close(): Promise<void> {
     return this.#supervisor.close();
   }
@@ -135,8 +167,7 @@ export class StdioWire implements SessionWire {
       const giveUp = (reason: Failure): void => {
         settle(failed(reason));
         // *Spec:* basic/patterns/cancellation: `initialize` cannot be taken back.
-        if (request.method !== 'initialize')
-          child.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
+        if (request.method !== 'initialize') child.send(cancelled(id));
       };
       const leave = (): void => giveUp(CANCELLED);
       const wait = (ms: number): NodeJS.Timeout =>
@@ -170,14 +201,31 @@ export class StdioWire implements SessionWire {
       case 'request':
         return decline(child, bytes);
       case 'notification':
-        if (this.#progressed(bytes)) return;
+        if (this.#progressed(bytes) || this.#followed(bytes)) return;
         for (const listener of this.#listeners) listener.push(bytes);
         return;
       case 'unknown':
     }
   }
 
+  #unfollow(id: string, reason: Failure): void {
+    const follower = this.#followers.get(id);
+    this.#followers.delete(id);
+    follower?.ended(reason);
+  }
+
+  /** @returns whether it was for somebody who follows. */
+  #followed(bytes: Uint8Array): boolean {
+    const notice = this.#followers.size === 0 ? undefined : readNotice(bytes);
+    const id = notice?.kind === 'notification' ? (notice.subscriptionId ?? cancelledBy(notice)) : undefined;
+    const follower = id === undefined ? undefined : this.#followers.get(id);
+    follower?.message(bytes);
+    return follower !== undefined;
+  }
+
   #answered(id: string, bytes: Uint8Array): void {
+    const follower = this.#followers.get(id);
+    if (follower !== undefined) return follower.message(bytes);
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
     const { maxBytes, flow } = pending.request;
@@ -213,44 +261,7 @@ export class StdioWire implements SessionWire {
     const broken = failure('reset', 'connection_terminated', reason.detail);
     for (const { settle } of [...this.#pending.values()]) settle(failed(broken));
     for (const listener of [...this.#listeners]) listener.end();
-  }
-}
-
-/** What a listener has not taken yet; ends when the process does. */
-class Unheard implements AsyncIterable<Uint8Array> {
-  readonly #onEnd: () => void;
-  readonly #queue: Uint8Array[] = [];
-  #woken: (() => void) | undefined;
-  #over = false;
-
-  constructor(onEnd: () => void) {
-    this.#onEnd = onEnd;
-  }
-
-  push(message: Uint8Array): void {
-    if (this.#queue.length >= MAX_UNHEARD) return this.end();
-    this.#queue.push(message);
-    this.#woken?.();
-  }
-
-  end(): void {
-    this.#over = true;
-    this.#onEnd();
-    this.#woken?.();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    try {
-      for (;;) {
-        for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) yield next;
-        if (this.#over) return;
-        await new Promise<void>((resolve) => {
-          this.#woken = resolve;
-        });
-      }
-    } finally {
-      this.end();
-    }
+    for (const id of [...this.#followers.keys()]) this.#unfollow(id, broken);
   }
 }
 
@@ -265,33 +276,4 @@ function attemptOf(outcome: ReadOutcome): AttemptOutcome | undefined {
 function isWhole({ resultType, result }: Extract<Answer, { kind: 'result' }>, array: string): boolean {
   const member = memberOf(tailMembers(result.tail), array);
   return resultType === 'complete' && member !== undefined && result.tail[member.start] === OPEN_BRACKET;
-}
-
-/** The params with another progress token, where they have one. */
-function withToken(
-  params: string,
-  id: string,
-): { readonly text: string; readonly token: string | undefined } {
-  const bytes = Buffer.from(params);
-  const meta = memberOf(objectMembers(bytes, 0) ?? [], '_meta');
-  const token = meta && memberOf(objectMembers(bytes, meta.start) ?? [], 'progressToken');
-  if (token === undefined) return { text: params, token: undefined };
-  return { text: replaced(bytes, token, id).toString(), token: textOf(bytes, token) };
-}
-
-function replaced(bytes: Uint8Array, { start, end }: Span, text: string): Buffer {
-  return Buffer.concat([bytes.subarray(0, start), Buffer.from(text), bytes.subarray(end)]);
-}
-
-/** A server asks only what the client said it can: nothing here. Some ask all the same, and wait. */
-function decline(child: Child, bytes: Uint8Array): void {
-  const members = objectMembers(bytes, 0) ?? [];
-  const id = memberOf(members, 'id');
-  const method = memberOf(members, 'method');
-  if (id === undefined) return;
-  const isPing = method !== undefined && stringValue(bytes, method) === 'ping';
-  const answer = isPing
-    ? '"result":{}'
-    : `"error":{"code":${METHOD_NOT_FOUND},"message":"The client does not offer this"}`;
-  child.send(`{"jsonrpc":"2.0","id":${textOf(bytes, id)},${answer}}`);
 }

@@ -158,7 +158,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'upstream/legacy MAX_CALL_BYTES': 'call that is translated, and its answer',
   'upstream/legacy MAX_SESSIONS': 'sessions with a server of an older era',
   'upstream/stdio MAX_UNDER_WAY': 'requests to a process under way',
-  'upstream/stdio MAX_UNHEARD': 'notifications of a process not yet taken',
+  'upstream/unheard MAX_UNHEARD': 'notifications of a process not yet taken',
   'upstream/stdio START_MS': 'starting a process',
   'upstream/listen-stream MAX_EVENT_BYTES': "event of an upstream's listen",
   'upstream/listen-times ACK_MS': 'waiting for an upstream to acknowledge a listen',
@@ -232,6 +232,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'edge/gather MIN_BUFFER_BYTES': INNER,
   'edge/half-close FIRST_LOOK_MS': INNER,
   'edge/half-close MAX_LOOK_MS': INNER,
+  'edge/drain LISTEN_ENDS_MS': 'the same as the drain, of those who do not read',
   'edge/live CLIENT_CLOSED_REQUEST': 'a status in the log',
   'edge/mcp-server TCP_KEEP_ALIVE_MS':
     "when the kernel begins to ask whether a silent peer is there; the kernel's own count ends it",

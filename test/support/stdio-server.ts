@@ -10,6 +10,8 @@ const kind = process.argv[2] ?? 'legacy';
 const era = kind === 'modern' ? 'modern' : 'legacy';
 let initialized = false;
 const subscribed = new Set<string>();
+/** By the id of each listen. */
+const listens = new Map<unknown, readonly string[]>();
 let version = 1;
 
 function say(message: Readonly<Record<string, unknown>>): void {
@@ -49,6 +51,16 @@ async function answer({ id, method = '', params = {} }: Asked): Promise<void> {
     case 'resources/read':
       if (uri === 'old://large') return result({ contents: [{ uri, text: 'x'.repeat(2 << 20) }] });
       return result({ contents: [{ uri, text: `${process.pid} ${version}` }] });
+    case 'subscriptions/listen': {
+      if (era !== 'modern') break;
+      const { notifications } = params as { notifications: { resourceSubscriptions?: string[] } };
+      listens.set(id, notifications.resourceSubscriptions ?? []);
+      const own = { 'io.modelcontextprotocol/subscriptionId': id };
+      return say({
+        method: 'notifications/subscriptions/acknowledged',
+        params: { notifications, _meta: own },
+      });
+    }
     case 'resources/subscribe':
       subscribed.add(String(uri));
       return result({});
@@ -57,8 +69,13 @@ async function answer({ id, method = '', params = {} }: Asked): Promise<void> {
       if (name === 'die') process.exit(3);
       if (name === 'change') {
         version++;
-        for (const one of subscribed)
-          say({ method: 'notifications/resources/updated', params: { uri: one } });
+        const updated = (uri: string, rest = {}): void =>
+          say({ method: 'notifications/resources/updated', params: { uri, ...rest } });
+        for (const one of subscribed) updated(one);
+        for (const [listen, uris] of listens) {
+          const own = { 'io.modelcontextprotocol/subscriptionId': listen };
+          for (const one of uris) updated(one, { _meta: own });
+        }
       }
       if (name === 'slow') {
         say({
@@ -81,5 +98,6 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   const message = JSON.parse(line) as Asked;
   if (message.method === undefined) waiting.get(message.id)?.(message);
   else if (message.id !== undefined) void answer(message);
+  else if (listens.delete(message.params?.requestId)) return;
   else process.stderr.write(`heard ${message.method} ${JSON.stringify(message.params ?? {})}\n`);
 });

@@ -104,6 +104,37 @@ describe('a server of an older era', () => {
     assert.equal(asked?.headers['mcp-protocol-version'], '2025-11-25');
   });
 
+  test('is not told what only this era says of itself', async () => {
+    const server = await old();
+    const upstream = opened(server.url);
+    await read(upstream, 'server/discover');
+    const own = {
+      'io.modelcontextprotocol/protocolVersion': VERSION,
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    await read(upstream, 'resources/read', {
+      uri: 'old://1',
+      _meta: { ...own, progressToken: 3, 'x/y': 1.5 },
+    });
+    await read(upstream, 'resources/read', { _meta: own, uri: 'old://2' });
+    assert.deepEqual(
+      server.of('resources/read').map(({ params }) => params),
+      [{ uri: 'old://1', _meta: { progressToken: 3, 'x/y': 1.5 } }, { uri: 'old://2' }],
+    );
+  });
+
+  test('R37: an error of its own has the status of its code', async () => {
+    const server = await old({
+      on: ({ method }) =>
+        method === 'tools/call' ? { code: -32601, message: 'gone' } : (undefined as never),
+    });
+    const upstream = opened(server.url);
+    await read(upstream, 'server/discover');
+    const outcome = await call(upstream, { name: 'x' });
+    assert.equal(outcome.kind === 'response' && outcome.status, 404);
+    assert.match(await said(outcome), /"id":7,"error":\{"code":-32601,"message":"gone"\}/);
+  });
+
   for (const [what, options] of [
     ['404', { unknown: 404 }],
     ['400', { unknown: 400 }],

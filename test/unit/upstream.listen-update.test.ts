@@ -130,6 +130,35 @@ describe('an update', () => {
     assert.equal(station.asked, 1);
   });
 
+  test('R40: one URI that the upstream takes offence at costs no other its place', async () => {
+    station.behave = (heard) => {
+      const { resourceSubscriptions } = heard.filter;
+      if (!resourceSubscriptions.includes('bad:1')) return heard.acknowledge();
+      heard.say(`{"jsonrpc":"2.0","id":${heard.id},"error":{"code":-32602,"message":"no such resource"}}`);
+    };
+    const good = many(30);
+    const ear = docs.listen({
+      ...uris(...good.slice(0, 17), 'bad:1', ...good.slice(17)),
+      toolsListChanged: true,
+    });
+    await until(
+      () => ear.listening.fate(asking(uris('bad:1', ...good))).honoured.resourceSubscriptions.length === 30,
+    );
+    const refused = await ear.hears('not-offered');
+    assert.deepEqual(refused.asked, asking(uris('bad:1')));
+    assert.deepEqual(ear.of('not-offered').length, 1);
+    assert.equal(ear.listening.fate(asking({ toolsListChanged: true })).honoured.toolsListChanged, true);
+    assert.ok(station.asked <= 14, `${station.asked} requests`);
+    // What comes then goes where it is welcome.
+    const before = station.asked;
+    ear.listening.update(asking({ ...uris('bad:1', 'new:1', ...good), toolsListChanged: true }));
+    await until(() => ear.listening.fate(asking(uris('new:1'))).honoured.resourceSubscriptions.length === 1);
+    assert.equal(station.asked, before + 1);
+    for (const heard of station.open)
+      if (heard.filter.resourceSubscriptions.includes('docs://29')) heard.updated('docs://29');
+    await ear.hears('updated');
+  });
+
   test('says what has become of a part: listened to, refused, or to be decided', async () => {
     const ear = docs.listen({ ...uris('a:1'), toolsListChanged: true });
     const fate = (filter: Partial<ListenFilter>) => ear.listening.fate(asking(filter));

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { ListenFilter } from '../../src/protocol/listen-filter.ts';
-import type { StreamEnd } from '../../src/upstream/listen-stream.ts';
+import type { StreamEnd } from '../../src/upstream/listen-take.ts';
 import { LISTEN_TIMES, pauseMs } from '../../src/upstream/listen-times.ts';
 import {
   answer,

@@ -191,9 +191,9 @@ describe('a process of an older era', () => {
   });
 });
 
-describe('listening to a process of an older era', () => {
-  test('tells what changes, and what may have changed when it was started again', async () => {
-    const { upstream } = started([SERVER, 'legacy']);
+for (const era of ['legacy', 'modern'])
+  test(`R40: listening to a process that speaks the ${era} revision tells what changes, and what may have changed when it was started again`, async () => {
+    const { upstream } = started([SERVER, era]);
     await read(upstream, 'server/discover');
     const events: ListenEvent[] = [];
     upstream.listen(
@@ -212,7 +212,6 @@ describe('listening to a process of an older era', () => {
     await said(await call(upstream, 'change'));
     await heard('updated', 2);
   });
-});
 
 describe('a process that is none', () => {
   for (const [what, args, why] of [
