@@ -185,9 +185,18 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
       await Promise.all(endpoints.map((endpoint) => endpoint.close()));
     },
   };
+  const [first, ...others] = endpoints;
+  if (others.length === 0) return { ...upstream, sessions: new HttpSessions(upstream, first as Endpoint) };
   // A session is known to the endpoint that opened it: there is no going to another one.
-  const [first] = endpoints;
-  return { ...upstream, sessions: new HttpSessions(upstream, first as Endpoint) };
+  const alone = createHttp({ ...config, endpoints: config.endpoints.slice(0, 1) }, deps);
+  return {
+    ...upstream,
+    sessions: alone.sessions,
+    stats: () => sumStats([upstream.stats(), alone.stats()]),
+    close: async () => {
+      await Promise.all([upstream.close(), alone.close()]);
+    },
+  };
 }
 
 type Failed = { readonly kind: 'failure'; readonly failure: Failure };

@@ -3,6 +3,7 @@
  * one for each of the others. *Bounded by* {@link MAX_SESSIONS} and {@link IDLE_MS}: what is in use is never ended.
  */
 import { BoundedMap } from '../protocol/bounded-map.ts';
+import { PARAM_HEADER_PREFIX } from '../protocol/headers.ts';
 import { LegacySession, type SessionWire } from './legacy-session.ts';
 
 /** Sessions at once. Beyond it the one asked for longest ago is ended. */
@@ -12,18 +13,34 @@ export const IDLE_MS = 30 * 60_000;
 /** Headers of a request that say nothing of who asks. */
 const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage']);
 
+function isOfOneRequest(name: string): boolean {
+  return OF_ONE_REQUEST.has(name) || name.startsWith(PARAM_HEADER_PREFIX);
+}
+
 /** The sessions of an upstream. */
 export class LegacySessions {
   readonly #wire: SessionWire;
   readonly #now: () => number;
   readonly #idleMs: number;
+  readonly #telling: ReadonlySet<string>;
   /** In the order of their use. */
   readonly #sessions = new BoundedMap<string, Used>(MAX_SESSIONS, ({ session }) => session.retire());
   #sweeper: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** @param now monotonic milliseconds. */
-  constructor(wire: SessionWire, now: () => number, idleMs = IDLE_MS) {
+  /**
+   * @param now monotonic milliseconds.
+   * @param telling headers that the operator lets this server see: whatever they are, they may say who asks.
+   */
+  constructor(
+    wire: SessionWire,
+    now: () => number,
+    {
+      telling,
+      idleMs = IDLE_MS,
+    }: { readonly telling: readonly string[]; readonly idleMs?: number | undefined },
+  ) {
+    this.#telling = new Set(telling);
     this.#wire = wire;
     this.#now = now;
     this.#idleMs = idleMs;
@@ -32,7 +49,7 @@ export class LegacySessions {
   /** The session of whoever sends these headers. To be asked for anew each time: it may have been ended since. */
   of(headers: Readonly<Record<string, string>>): LegacySession {
     const own = Object.entries(headers)
-      .filter(([name]) => !OF_ONE_REQUEST.has(name) && !name.startsWith('mcp-param-'))
+      .filter(([name]) => this.#telling.has(name) || !isOfOneRequest(name))
       .sort();
     const key = JSON.stringify(own);
     const known = this.#sessions.touch(key);

@@ -60,7 +60,10 @@ class EitherEra implements Upstream {
     this.name = config.name;
     this.#base = base;
     this.#deps = deps;
-    this.#sessions = new LegacySessions(base.sessions, deps.now, deps.sessionIdleMs);
+    this.#sessions = new LegacySessions(base.sessions, deps.now, {
+      telling: config.forwardHeaders,
+      idleMs: deps.sessionIdleMs,
+    });
     this.#fixed = config.protocol === 'legacy';
     this.#over = config.process === undefined ? 'http' : 'process';
     this.#era = this.#fixed ? 'legacy' : 'unknown';

@@ -7,7 +7,7 @@ import { LegacySessions } from '../../src/upstream/legacy-sessions.ts';
 import type { ReadOutcome, Upstream } from '../../src/upstream/types.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
 import { until } from '../support/fault-server.ts';
-import { type LegacyOptions, startLegacy } from '../support/legacy-server.ts';
+import { type LegacyOptions, type LegacyServer, startLegacy } from '../support/legacy-server.ts';
 import { TIMES } from '../support/listen-kit.ts';
 import { now, recorder, upstreamConfig, VERSION } from '../support/upstream-kit.ts';
 
@@ -136,6 +136,7 @@ describe('a session with a server of an older era', () => {
         end: async ({ headers }) => void ended.push(String(headers.authorization)),
       },
       now,
+      { telling: [] },
     );
     closers.push(() => sessions.close());
     const ask = (who: string): Promise<ReadOutcome> =>
@@ -150,6 +151,32 @@ describe('a session with a server of an older era', () => {
     slow(answer(''));
     assert.equal((await held).kind, 'answer');
     assert.ok(ended.includes('slow'));
+  });
+
+  test('R22: is not shared by callers who differ in a header that the operator lets the server see', async () => {
+    const sessions = new LegacySessions({ read: never, stream: never, end: never }, now, {
+      telling: ['baggage'],
+    });
+    const [a, b, traced] = [{ baggage: 'a' }, { baggage: 'b' }, { baggage: 'a', traceparent: 't' }];
+    assert.notEqual(sessions.of(a), sessions.of(b));
+    assert.equal(sessions.of(a), sessions.of(traced));
+  });
+
+  test('stays with the one of several endpoints that opened it', async () => {
+    const servers = await Promise.all([startLegacy(), startLegacy()]);
+    closers.push(...servers.map((server) => () => server.close()));
+    const [first, second] = servers as [LegacyServer, LegacyServer];
+    const config = {
+      ...upstreamConfig(first.url),
+      endpoints: [first.url, second.url],
+      protocol: 'auto',
+    } as const;
+    const upstream = createUpstream(config, { now, observer: recorder(), listenTimes: TIMES });
+    closers.push(() => upstream.close());
+    const outcomes = await Promise.all(Array.from({ length: 40 }, () => read(upstream)));
+    assert.ok(outcomes.every(({ kind }) => kind === 'answer'));
+    const asked = [...first.of('initialize'), ...second.of('initialize')];
+    assert.equal(asked.length, 1);
   });
 
   test('that the server never knows costs one further initialize a request', async () => {
