@@ -5,7 +5,7 @@
  * Requests go out without what `_meta` of this era says of itself: a server that knows both would not believe it.
  * Whoever finds the session gone opens the next one for all who wait. *Never* rejects.
  */
-import { LEGACY_NO_SESSION, METHOD_NOT_FOUND } from '../protocol/errors.ts';
+import { INVALID_PARAMS, LEGACY_NO_SESSION, LEGACY_NOT_FOUND, METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { isModern } from './era.ts';
 import { CANCELLED, failure } from './failure.ts';
@@ -228,6 +228,9 @@ export class LegacySession {
   }
 }
 
+/** Errors that are about what was asked, whatever status a server gives them. */
+const OF_THE_REQUEST: ReadonlySet<number> = new Set([METHOD_NOT_FOUND, INVALID_PARAMS, LEGACY_NOT_FOUND]);
+
 /** Whether an answer says that the session is not known: 404, or what many servers say instead after a restart. */
 function isForgotten(outcome: ReadOutcome, { id }: Opened): boolean {
   if (id === undefined) return false;
@@ -235,7 +238,7 @@ function isForgotten(outcome: ReadOutcome, { id }: Opened): boolean {
   if (outcome.kind !== 'answer' || outcome.answer.kind !== 'error') return false;
   const { code } = outcome.answer;
   return outcome.status === 404
-    ? code !== METHOD_NOT_FOUND
+    ? !OF_THE_REQUEST.has(code)
     : outcome.status === 400 && code === LEGACY_NO_SESSION;
 }
 

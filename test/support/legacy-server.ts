@@ -24,6 +24,8 @@ export interface LegacyOptions {
   readonly capabilities?: Readonly<Record<string, unknown>>;
   /** Status for a session that is not known; default: 404. */
   readonly unknown?: 400 | 404;
+  /** Status of an error; default: 200. */
+  readonly errorStatus?: number;
   /** False: there is no event stream. */
   readonly events?: boolean;
   /** What becomes of an event stream that is asked for: a status to refuse it with, or `end` to end it at once. */
@@ -119,7 +121,7 @@ export async function startLegacy(options: LegacyOptions = {}): Promise<LegacySe
     }
     const answer = (await options.on?.(asked)) ?? known(asked);
     const body = 'code' in answer ? { error: answer } : { result: answer };
-    if (!streaming) return json(200, body);
+    if (!streaming) return json('code' in answer ? (options.errorStatus ?? 200) : 200, body);
     say({ id, ...body });
     response.end();
   }

@@ -179,6 +179,20 @@ describe('a session with a server of an older era', () => {
     assert.equal(asked.length, 1);
   });
 
+  test('R31: is not over because something in it was not found', async () => {
+    for (const code of [-32601, -32602, -32002]) {
+      const { server, upstream } = await old({
+        errorStatus: 404,
+        on: () => ({ code, message: 'not found' }),
+      });
+      const outcome = await read(upstream);
+      assert.ok(outcome.kind === 'answer' && outcome.answer.kind === 'error');
+      assert.equal(outcome.answer.code, code);
+      assert.equal(server.of('resources/read').length, 1);
+      assert.equal(server.of('initialize').length, 1);
+    }
+  });
+
   test('that the server never knows costs one further initialize a request', async () => {
     const { server, upstream } = await old({ onTold: async () => undefined });
     await read(upstream);
