@@ -5,11 +5,12 @@
  * Requests go out without what `_meta` of this era says of itself: a server that knows both would not believe it.
  * Whoever finds the session gone opens the next one for all who wait. *Never* rejects.
  */
-import { INVALID_PARAMS, LEGACY_NO_SESSION, LEGACY_NOT_FOUND, METHOD_NOT_FOUND } from '../protocol/errors.ts';
+import { METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { isModern } from './era.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { SESSION_HEADER } from './head.ts';
+import { isForgotten, isSuspect } from './legacy-forgotten.ts';
 import { type Hello, readHello, readQuestion } from './legacy-hello.ts';
 import { withoutEnvelope } from './legacy-params.ts';
 import type { Failure, ReadOutcome, ReadRequest, StreamOutcome, Upstream } from './types.ts';
@@ -86,7 +87,8 @@ export class LegacySession {
         if (opened.kind === 'failed') return opened.outcome;
         const deadlineMs = left();
         outcome = await this.askIn(opened, { ...request, ...(deadlineMs !== undefined && { deadlineMs }) });
-        if (!isForgotten(outcome, opened)) return outcome;
+        const isOver = isForgotten(outcome, opened) || (isSuspect(outcome, opened) && !this.stands(opened));
+        if (!isOver) return outcome;
       }
       return outcome as ReadOutcome;
     } finally {
@@ -103,7 +105,16 @@ export class LegacySession {
       onRequest: (message) => this.decline(opened, message),
     });
     if (isForgotten(outcome, opened)) this.forget(opened);
+    else if (isSuspect(outcome, opened) && this.stands(opened)) await this.#verify(opened, request);
     return outcome;
+  }
+
+  /** Finds out whether a refusal was meant for the session: then everything is refused in it. */
+  async #verify(opened: Opened, request: ReadRequest): Promise<void> {
+    const { signal, maxBytes } = request;
+    const question = { method: 'ping', name: undefined, params: '{}', idempotent: true, signal, maxBytes };
+    const outcome = await this.#wire.read({ ...question, ...this.addressOf(opened, request.headers) });
+    if (isForgotten(outcome, opened) || isSuspect(outcome, opened)) this.forget(opened);
   }
 
   /** Whether this is the session of now, as far as is known. */
@@ -226,20 +237,6 @@ export class LegacySession {
       this.#answering--;
     });
   }
-}
-
-/** Errors that are about what was asked, whatever status a server gives them. */
-const OF_THE_REQUEST: ReadonlySet<number> = new Set([METHOD_NOT_FOUND, INVALID_PARAMS, LEGACY_NOT_FOUND]);
-
-/** Whether an answer says that the session is not known: 404, or what many servers say instead after a restart. */
-function isForgotten(outcome: ReadOutcome, { id }: Opened): boolean {
-  if (id === undefined) return false;
-  if (outcome.kind === 'refused') return outcome.status === 404;
-  if (outcome.kind !== 'answer' || outcome.answer.kind !== 'error') return false;
-  const { code } = outcome.answer;
-  return outcome.status === 404
-    ? !OF_THE_REQUEST.has(code)
-    : outcome.status === 400 && code === LEGACY_NO_SESSION;
 }
 
 /** Statuses that say something of who asks or of the moment, not of what was asked. */

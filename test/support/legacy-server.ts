@@ -23,7 +23,7 @@ export interface LegacyOptions {
   readonly version?: string;
   readonly capabilities?: Readonly<Record<string, unknown>>;
   /** Status for a session that is not known; default: 404. */
-  readonly unknown?: 400 | 404;
+  readonly unknown?: 400 | 404 | 'plain';
   /** Status of an error; default: 200. */
   readonly errorStatus?: number;
   /** False: there is no event stream. */
@@ -110,6 +110,7 @@ export async function startLegacy(options: LegacyOptions = {}): Promise<LegacySe
       return json(200, { result }, stateless ? {} : { 'Mcp-Session-Id': made });
     }
     if (!stateless && (session === undefined || !sessions.has(session))) {
+      if (unknown === 'plain') return void response.writeHead(400).end('Invalid session ID');
       const code = session === undefined ? -32600 : unknown === 404 ? -32001 : -32000;
       return json(session === undefined ? 400 : unknown, { error: { code, message: 'no such session' } });
     }

@@ -193,6 +193,15 @@ describe('a session with a server of an older era', () => {
     }
   });
 
+  test('that is refused with nothing but 400 is opened anew where everything is refused in it', async () => {
+    const { server, upstream } = await old({ unknown: 'plain' });
+    await read(upstream);
+    server.restart();
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => read(upstream)));
+    assert.ok(outcomes.every(({ kind }) => kind === 'answer'));
+    assert.equal(server.of('initialize').length, 2);
+  });
+
   test('that the server never knows costs one further initialize a request', async () => {
     const { server, upstream } = await old({ onTold: async () => undefined });
     await read(upstream);
