@@ -1,6 +1,6 @@
 /** What `serve` prints once it listens: where, in front of whom, and a line to try. */
 import type { Standing } from '../aggregate/standing.ts';
-import type { HeadgateConfig } from '../config/types.ts';
+import type { HeadgateConfig, UpstreamConfig } from '../config/types.ts';
 import type { RouteRuntime } from '../pipeline.ts';
 import { META_CAPABILITIES, META_VERSION } from '../protocol/meta.ts';
 
@@ -25,7 +25,9 @@ export function startupSummary({ addresses, routes, version, revision }: Summary
     lines.push(`route      ${route.config.path}`);
     for (const member of route.members) {
       const name = member.config.name.padEnd(12);
-      lines.push(`upstream   ${name}  ${describe(route.discovery.standing(member.rank))}`);
+      lines.push(
+        `upstream   ${name}  ${describe(route.discovery.standing(member.rank), member.config.protocol)}`,
+      );
     }
   }
   const first = routes[0];
@@ -33,17 +35,20 @@ export function startupSummary({ addresses, routes, version, revision }: Summary
   return `${lines.join('\n')}\n`;
 }
 
-function describe(standing: Standing): string {
+function describe(standing: Standing, protocol: UpstreamConfig['protocol']): string {
   switch (standing.kind) {
     case 'seen': {
-      const { versions, capabilities, assumed } = standing.seen;
+      const { versions, translated, capabilities, assumed } = standing.seen;
+      const speaks = translated === undefined ? versions.join(', ') : `${translated} (translated)`;
       const offers = assumed ? '(offers what each caller may see)' : [...capabilities.keys()].join(' ');
-      return printable(`up  ${versions.join(', ')}  ${offers}`);
+      return printable(`up  ${speaks}  ${offers}`);
     }
     case 'unseen':
       return printable(`not seen yet (${standing.why})`);
     case 'legacy':
-      return 'speaks other revisions only: not yet supported';
+      return protocol === 'modern'
+        ? 'speaks an older revision: write protocol: auto to have it translated'
+        : 'speaks other revisions only';
   }
 }
 

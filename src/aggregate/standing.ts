@@ -14,7 +14,7 @@ import {
 } from '../protocol/errors.ts';
 import { arrayElements, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
 import { LIST_FLAGS, type ListName } from '../protocol/listen-filter.ts';
-import { CURRENT_VERSION } from '../protocol/meta.ts';
+import { CURRENT_VERSION, META_TRANSLATED } from '../protocol/meta.ts';
 import type { Told } from './ask.ts';
 
 /** The value of a capability: of an object its members by name, of anything else its JSON text. */
@@ -25,6 +25,8 @@ export interface Seen {
   readonly capabilities: ReadonlyMap<string, Capability>;
   readonly instructions: string | undefined;
   readonly versions: readonly string[];
+  /** The older revision it really speaks. */
+  readonly translated?: string;
   /** It answers, but what it offers is for each caller to see: the capabilities are assumed. */
   readonly assumed?: true;
 }
@@ -171,7 +173,11 @@ function readSeen(tail: Uint8Array): Seen | undefined {
   const spans = versions && arrayElements(tail, versions.start);
   if (entries === undefined || spans === undefined) return undefined;
   const instructions = memberOf(members, 'instructions');
+  const meta = memberOf(members, '_meta');
+  const older = meta && memberOf(objectMembers(tail, meta.start) ?? [], META_TRANSLATED);
+  const translated = older && stringValue(tail, older);
   return {
+    ...(translated !== undefined && { translated }),
     capabilities: new Map(
       entries.map((entry) => [entry.key, partsOf(tail, entry.start) ?? textOf(tail, entry)]),
     ),

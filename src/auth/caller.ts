@@ -14,9 +14,10 @@ export const ANONYMOUS = 'anonymous';
 /** Headers that carry credentials whatever the configuration says. */
 const BUILT_IN = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key'] as const;
 
-/** Whether a caller says who it is. */
-export function hasCredentials(head: Head): boolean {
-  return BUILT_IN.some((name) => head.headers.has(name));
+/** Whether a caller says who it is. @param also headers that the operator says tell callers apart. */
+export function hasCredentials(head: Head, also: readonly string[] = []): boolean {
+  const has = (name: string): boolean => head.headers.has(name);
+  return BUILT_IN.some(has) || also.some(has);
 }
 
 export type Identify = (head: Head) => string;

@@ -51,7 +51,7 @@ export function callerHeaders(upstream: UpstreamConfig, head: Head): Record<stri
  * expect to be told apart, and only the operator knows better (`shared: true`).
  */
 export function isBarred({ process }: Pick<UpstreamConfig, 'process'>, head: Head): boolean {
-  return process !== undefined && !process.shared && hasCredentials(head);
+  return process !== undefined && !process.shared && hasCredentials(head, process.tellers);
 }
 
 /** The `Mcp-Param-*` headers of a call, untouched; *never* one that `Connection` names (R9). */

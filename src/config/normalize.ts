@@ -68,7 +68,7 @@ export function normalize(authored: Authored, document: Document): HeadgateConfi
         if (url !== undefined) noteAuthoredUrl(url, document.authored(['upstreams', name, 'url']));
         for (const [index, endpoint] of endpoints.entries())
           noteAuthoredUrl(endpoint, document.authored(['upstreams', name, 'endpoints', index]));
-        const config = normalizeUpstream(name, upstream);
+        const config = normalizeUpstream(name, upstream, lowerCase(partition.headers));
         if (config.process !== undefined)
           noteExpandedArgs(config.process, (index) =>
             document.isExpanded(['upstreams', name, 'args', index]),
@@ -117,12 +117,16 @@ function shortForm(): Exclude<AuthoredListen, Address> {
   return listenSchema.parse({}) as Exclude<AuthoredListen, Address>;
 }
 
-function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamConfig {
+function normalizeUpstream(
+  name: string,
+  upstream: AuthoredUpstream,
+  tellers: readonly string[],
+): UpstreamConfig {
   const { timeouts, cache } = upstream;
   return {
     name,
     endpoints: upstream.url === undefined ? (upstream.endpoints ?? []) : [upstream.url],
-    process: normalizeProcess(upstream),
+    process: normalizeProcess(upstream, tellers),
     protocol: upstream.protocol,
     claims: { resources: upstream.resources, tools: upstream.tools, prompts: upstream.prompts },
     auth:
@@ -151,8 +155,12 @@ function normalizeUpstream(name: string, upstream: AuthoredUpstream): UpstreamCo
   };
 }
 
-function normalizeProcess({ command, args, env, cwd, shared }: AuthoredUpstream): ProcessConfig | undefined {
-  return command === undefined ? undefined : { command, args, env, cwd, shared };
+function normalizeProcess(
+  { command, args, env, cwd, shared }: AuthoredUpstream,
+  tellers: readonly string[],
+): ProcessConfig | undefined {
+  if (command === undefined) return undefined;
+  return { command, args, env, cwd, shared, ...(tellers.length > 0 && { tellers }) };
 }
 
 function normalizeRedis(redis: AuthoredRedis, mostBytes: number): RedisConfig {

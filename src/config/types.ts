@@ -58,6 +58,8 @@ export interface ProcessConfig {
   readonly cwd: string | undefined;
   /** Whether callers with credentials may use the one process, too. */
   readonly shared: boolean;
+  /** Headers that are credentials here, beside those that always are: `cache.partition.headers`. */
+  readonly tellers?: readonly string[];
 }
 
 export interface UpstreamConfig {

@@ -8,6 +8,8 @@ export const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 export const META_SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 /** Names the upstreams that a list had to leave out. */
 export const META_INCOMPLETE = 'dev.headgate/incomplete';
+/** Within the gateway: the older revision that an upstream really speaks. */
+export const META_TRANSLATED = 'dev.headgate/translated';
 
 /** The revisions the gateway speaks, newest first. */
 export const SUPPORTED_VERSIONS: readonly string[] = ['2026-07-28'];

@@ -35,6 +35,8 @@ export interface UpstreamDeps {
   readonly random?: () => number;
   /** Default: {@link LISTEN_TIMES}. */
   readonly listenTimes?: ListenTimes;
+  /** Of an older era: how long a session may be unused; default: half an hour. */
+  readonly sessionIdleMs?: number;
   /** Changes of state that an operator wants to read. *Never* holds credentials. */
   readonly log?: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void;
 }

@@ -105,3 +105,19 @@ export class LargeResult implements FlowingTail, AsyncIterator<Uint8Array, undef
     this.#onEnd?.(reason);
   }
 }
+
+/** A result that came whole and is too large to be kept all the same, where its parts cannot be told from others'. */
+export function wholeLarge(tail: Uint8Array): FlowingTail {
+  let aborted = false;
+  async function* once(): AsyncGenerator<Uint8Array> {
+    if (aborted) throw new UpstreamError(CANCELLED);
+    yield tail;
+  }
+  const body = once();
+  return {
+    [Symbol.asyncIterator]: () => body,
+    abort: () => {
+      aborted = true;
+    },
+  };
+}

@@ -57,11 +57,11 @@ export class HttpSessions implements SessionWire {
     return { kind: 'refused', status: head.status };
   }
 
-  async end(headers: Readonly<Record<string, string>>): Promise<void> {
+  async end(address: Address): Promise<void> {
     const exchange = new Exchange({
       method: 'DELETE',
       path: this.#endpoint.path,
-      headers: flat({ version: '', headers }),
+      headers: flat(address),
       signal: new Abort(),
       overallMs: END_MS,
     });
@@ -71,7 +71,7 @@ export class HttpSessions implements SessionWire {
 }
 
 function flat({ version, headers }: Address): string[] {
-  return [...(version === '' ? [] : [PROTOCOL_VERSION_HEADER, version]), ...Object.entries(headers).flat()];
+  return [PROTOCOL_VERSION_HEADER, version, ...Object.entries(headers).flat()];
 }
 
 /** @throws UpstreamError when the stream breaks off. */

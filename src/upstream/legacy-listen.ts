@@ -3,7 +3,7 @@
  * told as a `subscriptions/listen` of this era would be.
  *
  * What was subscribed in a session that is gone is subscribed again in the next; until then it may change unheard.
- * *Bounded by* {@link MAX_URIS}. *Spec:* 2025-11-25, server/resources, "Subscriptions"; basic/transports, "Listening".
+ * *Bounded by* what is `bounded`. *Spec:* 2025-11-25, server/resources, "Subscriptions"; basic/transports, "Listening".
  */
 import {
   Coverage,
@@ -20,17 +20,20 @@ import {
 import { readNotice, subjectOf } from '../protocol/notice.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { failure } from './failure.ts';
-import type { Hello, LegacySession, Opened } from './legacy-session.ts';
+import { bounded, inTurn, offeredBy } from './legacy-offer.ts';
+import type { LegacySession } from './legacy-session.ts';
+import { QUIET, reasonOf, type Standing, subscribe } from './legacy-subscribe.ts';
 import type { ListenTimes } from './listen-times.ts';
 import { pauseMs } from './listen-times.ts';
 import type { Failure, ListenEvent, Listening } from './types.ts';
 
-/** Resources subscribed to at once. */
-const MAX_URIS = 10_000;
 /** Requests to subscribe that are under way at once. */
 const AT_ONCE = 8;
-/** What a server says to a subscription is small. */
-const MAX_ANSWER_BYTES = 64 * 1024;
+
+const FORGOTTEN: Failure = failure('reset', 'connection_terminated', 'the server has forgotten the session');
+
+/** Statuses that are no matter of the moment. */
+const UNOFFERED: ReadonlySet<number> = new Set([200, 202, 204, 400, 401, 403, 404, 405, 406, 415, 501]);
 
 /** The event stream of a session, as it was found. */
 export type SessionEvents =
@@ -40,12 +43,18 @@ export type SessionEvents =
   | { readonly kind: 'failure'; readonly failure: Failure };
 
 export interface LegacyListenDeps {
-  readonly session: LegacySession;
+  /** The session of now: another one when that was ended. */
+  readonly session: () => LegacySession;
   /** Opens the event stream of a session. *Never* rejects. */
-  readonly events: (opened: Opened, signal: Signal) => Promise<SessionEvents>;
+  readonly events: (
+    address: ReturnType<LegacySession['addressOf']>,
+    signal: Signal,
+  ) => Promise<SessionEvents>;
   readonly times: ListenTimes;
   /** From 0 to below 1. */
   readonly random: () => number;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
 }
 
 /** Begins to listen. @param on told in order, never from within this call. */
@@ -67,10 +76,10 @@ class LegacyListening implements Listening {
   #honoured = new Coverage(NOTHING);
   /** What it was asked for in vain. */
   #refused: ListenFilter = NOTHING;
-  #opened: Opened | undefined;
+  #stands: Standing | undefined;
+  /** Attempts since a stream was last open for long. */
   #attempts = 0;
-  /** The session was given up because its stream was not found. */
-  #renewed = false;
+  #acknowledged = false;
   #state: Listening['state'] = 'opening';
   #timer: NodeJS.Timeout | undefined;
   #settling = false;
@@ -98,18 +107,20 @@ class LegacyListening implements Listening {
     if (this.#state === 'closed') return;
     this.#wanted = wanted;
     this.#changed = true;
-    if (this.#opened !== undefined) void this.#settle(this.#opened);
+    void this.#settle();
   }
 
   close(): void {
     if (this.#state === 'closed') return;
-    const opened = this.#opened;
+    const stands = this.#stands;
     const { resourceSubscriptions } = this.#honoured.filter;
     this.#end();
     this.#state = 'closed';
     this.#onClose();
-    if (opened !== undefined)
-      for (const uri of resourceSubscriptions) void this.#subscribe('unsubscribe', uri);
+    if (stands === undefined) return;
+    void inTurn(resourceSubscriptions, AT_ONCE, async (uri) => {
+      if (stands.session.stands(stands.opened)) await subscribe(stands, 'unsubscribe', uri, new Abort());
+    });
   }
 
   fate(part: ListenFilter): { readonly honoured: ListenFilter; readonly undecided: ListenFilter } {
@@ -124,34 +135,28 @@ class LegacyListening implements Listening {
   }
 
   async #connect(): Promise<void> {
-    const { session, events } = this.#deps;
     const stream = new Abort();
     this.#stream = stream;
     this.#state = 'opening';
+    const session = this.#deps.session();
+    // Nothing of the session ends while its stream is open.
+    const release = session.hold();
+    stream.addEventListener('abort', release);
     const opened = await session.open(stream);
     if (stream.aborted) return;
-    if (opened.kind === 'failed')
-      return this.#retry(failure('broken', 'destination_unavailable', 'no session'), 'unopened');
-    const found = await events(opened, stream);
+    if (opened.kind === 'failed') return this.#retry(reasonOf(opened.outcome), 'unopened');
+    const found = await this.#deps.events(session.addressOf(opened), stream);
     if (stream.aborted) return;
-    switch (found.kind) {
-      case 'failure':
-        return this.#retry(found.failure, 'unopened');
-      case 'refused':
-        // Of a session that is new it says that there is no stream, of another one perhaps that it is forgotten.
-        if (found.status !== 404 || opened.id === undefined || this.#renewed)
-          return this.#notOffered(`status ${found.status}`);
-        this.#renewed = true;
-        session.forget(opened);
-        return this.#connect();
-      case 'stream':
-        break;
-    }
-    this.#opened = opened;
-    this.#renewed = false;
+    if (found.kind === 'failure') return this.#retry(found.failure, 'unopened');
+    const stands: Standing = { session, opened, since: this.#deps.now() };
+    if (found.kind === 'refused') return this.#refusedWith(found.status, stands);
+    if (!session.stands(opened)) return this.#retry(FORGOTTEN, 'unopened');
+    this.#stands = stands;
     this.#state = 'open';
     this.#changed = true;
-    void this.#settle(opened);
+    const forget = session.onLost(() => this.#retry(FORGOTTEN, 'lost'));
+    stream.addEventListener('abort', forget);
+    void this.#settle();
     let reason = failure('reset', 'http_response_incomplete', 'the event stream ended');
     try {
       for await (const message of found.messages) {
@@ -164,58 +169,87 @@ class LegacyListening implements Listening {
     if (!stream.aborted) this.#retry(reason, 'lost');
   }
 
-  /** Makes the session tell what is wanted, one change after the other. */
-  async #settle(opened: Opened): Promise<void> {
+  /** There is no stream: none at all, none at the moment, or none of a session that the server has forgotten. */
+  async #refusedWith(status: number, { session, opened }: Standing): Promise<void> {
+    const stream = this.#stream;
+    if (opened.id !== undefined && (status === 400 || status === 404)) {
+      await session.askIn(opened, { ...QUIET, method: 'ping', params: '{}', signal: stream });
+      if (stream.aborted) return;
+      if (!session.stands(opened)) return this.#retry(FORGOTTEN, 'unopened');
+    }
+    if (UNOFFERED.has(status)) return this.#notOffered(`status ${status}`);
+    this.#retry(failure('broken', 'http_protocol_error', `status ${status}`, { status }), 'unopened');
+  }
+
+  /** Makes the session of now tell what is wanted, one change after the other. */
+  async #settle(): Promise<void> {
     if (this.#settling) return;
     this.#settling = true;
-    while (this.#changed && this.#opened === opened) {
+    while (this.#changed && this.#stands !== undefined) {
       this.#changed = false;
-      const wanted = this.#filter;
-      const before = this.#honoured.filter;
-      const offered = within(wanted, new Coverage(offeredBy(opened.hello, wanted)));
-      const added = without(offered, new Coverage(joined(before, this.#refused)));
-      const left = before.resourceSubscriptions.filter((uri) => !wanted.resourceSubscriptions.includes(uri));
-      const granted = new Set<string>();
-      await inTurn(added.resourceSubscriptions, async (uri) => {
-        if (this.#opened === opened && (await this.#subscribe('subscribe', uri))) granted.add(uri);
-      });
-      await inTurn(left, async (uri) => {
-        if (this.#opened === opened) await this.#subscribe('unsubscribe', uri);
-      });
-      if (this.#opened !== opened) break;
-      const gained = filterOf(
-        (list) => added[LIST_FLAGS[list]],
-        added.resourceSubscriptions.filter((uri) => granted.has(uri)),
-        [],
-      );
-      const honoured = within(joined(before, gained), new Coverage(wanted));
-      this.#refused = without(wanted, new Coverage(honoured));
-      this.#honoured = new Coverage(honoured);
-      const first = this.#attempts === 0 && isNothing(before);
-      this.#attempts = 0;
-      if (!isNothing(gained)) this.#tell({ kind: 'acknowledged', honoured, gained, first });
-      else if (isNothing(honoured))
-        this.#tell({ kind: 'not-offered', reason: 'nothing of it', asked: wanted });
+      await this.#settleIn(this.#stands, this.#stream);
     }
     this.#settling = false;
   }
 
-  async #subscribe(what: 'subscribe' | 'unsubscribe', uri: string): Promise<boolean> {
-    const outcome = await this.#deps.session.read({
-      method: `resources/${what}`,
-      name: undefined,
-      params: JSON.stringify({ uri }),
-      version: '',
-      headers: {},
-      idempotent: true,
-      signal: new Abort(),
-      maxBytes: MAX_ANSWER_BYTES,
+  async #settleIn(stands: Standing, stream: Signal): Promise<void> {
+    const wanted = this.#filter;
+    const before = this.#honoured.filter;
+    const offered = within(wanted, new Coverage(offeredBy(stands.opened.hello, wanted)));
+    const added = without(offered, new Coverage(joined(before, this.#refused)));
+    const kept = new Set(wanted.resourceSubscriptions);
+    const left = before.resourceSubscriptions.filter((uri) => !kept.has(uri));
+    const granted = new Set<string>();
+    const failed: string[] = [];
+    await inTurn(added.resourceSubscriptions, AT_ONCE, async (uri) => {
+      if (stream.aborted) return;
+      const what = await subscribe(stands, 'subscribe', uri, stream);
+      if (what === 'granted') granted.add(uri);
+      if (what === 'failed') failed.push(uri);
     });
-    return outcome.kind === 'answer' && outcome.answer.kind === 'result';
+    await inTurn(left, AT_ONCE, async (uri) => {
+      if (!stream.aborted) await subscribe(stands, 'unsubscribe', uri, stream);
+    });
+    if (stream.aborted) return;
+    const gained = filterOf(
+      (list) => added[LIST_FLAGS[list]],
+      added.resourceSubscriptions.filter((uri) => granted.has(uri)),
+      [],
+    );
+    const honoured = within(joined(before, gained), new Coverage(wanted));
+    this.#refused = without(
+      wanted,
+      new Coverage(
+        joined(
+          honoured,
+          filterOf(() => false, failed, []),
+        ),
+      ),
+    );
+    if (failed.length > 0) this.#settleLater();
+    this.#honoured = new Coverage(honoured);
+    if (isNothing(gained)) {
+      if (isNothing(honoured)) this.#tell({ kind: 'not-offered', reason: 'nothing of it', asked: wanted });
+      return;
+    }
+    const first = !this.#acknowledged;
+    this.#acknowledged = true;
+    this.#tell({ kind: 'acknowledged', honoured, gained, first });
+  }
+
+  /** What came to nothing is tried again. */
+  #settleLater(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#changed = true;
+      void this.#settle();
+    }, this.#deps.times.lastPauseMs).unref();
   }
 
   #take(message: Uint8Array): void {
     const notice = readNotice(message);
+    // Some servers end a session whose client does not answer their `ping`.
+    if (notice.kind === 'other') this.#stands?.session.decline(this.#stands.opened, message);
     if (notice.kind !== 'notification') return;
     const subject = subjectOf(notice);
     if (subject === undefined || !this.#honoured.covers(subject)) return;
@@ -227,7 +261,6 @@ class LegacyListening implements Listening {
   #notOffered(reason: string): void {
     const asked = this.#filter;
     this.#end();
-    this.#renewed = false;
     this.#state = 'not-offered';
     this.#refused = asked;
     this.#again({ kind: 'not-offered', reason, outcome: 'ok' });
@@ -236,6 +269,8 @@ class LegacyListening implements Listening {
 
   #retry(reason: Failure, how: 'lost' | 'unopened'): void {
     const covered = this.#honoured.filter;
+    const { now, times } = this.#deps;
+    if (this.#stands !== undefined && now() - this.#stands.since >= times.steadyMs) this.#attempts = 0;
     this.#end();
     this.#state = 'waiting';
     this.#again({ kind: 'failed', failure: reason, outcome: undefined });
@@ -253,7 +288,7 @@ class LegacyListening implements Listening {
   /** Lets go of the session's stream. */
   #end(): void {
     clearTimeout(this.#timer);
-    this.#opened = undefined;
+    this.#stands = undefined;
     this.#honoured = new Coverage(NOTHING);
     this.#refused = NOTHING;
     this.#stream.abort(new Error('over'));
@@ -262,34 +297,4 @@ class LegacyListening implements Listening {
   #tell(event: ListenEvent): void {
     if (this.#state !== 'closed') this.#on(event);
   }
-}
-
-function bounded(filter: ListenFilter): ListenFilter {
-  return filterOf((list) => filter[LIST_FLAGS[list]], filter.resourceSubscriptions.slice(0, MAX_URIS), []);
-}
-
-/** What of a filter the server says it tells. */
-function offeredBy({ capabilities }: Hello, wanted: ListenFilter): ListenFilter {
-  const says = (kind: string, what: string): boolean => {
-    const capability: unknown = JSON.parse(capabilities.get(kind) ?? 'null');
-    return (
-      typeof capability === 'object' &&
-      capability !== null &&
-      (capability as Record<string, unknown>)[what] === true
-    );
-  };
-  return filterOf(
-    (list) => wanted[LIST_FLAGS[list]] && says(list, 'listChanged'),
-    says('resources', 'subscribe') ? wanted.resourceSubscriptions : [],
-    [],
-  );
-}
-
-/** Does the work for each, some at a time. */
-async function inTurn<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
-  const rest = [...all];
-  const worker = async (): Promise<void> => {
-    for (let one = rest.shift(); one !== undefined; one = rest.shift()) await work(one);
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, all.length) }, worker));
 }

@@ -6,29 +6,31 @@
  * Whoever finds the
  * session gone opens the next one for all who wait. *Never* rejects.
  */
-import { tailMembers } from '../protocol/answer.ts';
-import { LEGACY_NO_SESSION, METHOD_NOT_FOUND } from '../protocol/errors.ts';
-import { type Member, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
-import { META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION } from '../protocol/meta.ts';
+import {
+  HEADER_MISMATCH,
+  LEGACY_NO_SESSION,
+  METHOD_NOT_FOUND,
+  MISSING_CLIENT_CAPABILITY,
+  UNSUPPORTED_VERSION,
+} from '../protocol/errors.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { SESSION_HEADER } from './head.ts';
-import type { ReadOutcome, ReadRequest, StreamOutcome, Upstream } from './types.ts';
+import { type Hello, readHello, readQuestion } from './legacy-hello.ts';
+import { withoutEnvelope } from './legacy-params.ts';
+import type { Failure, ReadOutcome, ReadRequest, StreamOutcome, Upstream } from './types.ts';
 
 /** The newest revision of the older era, and others that are understood. */
-export const LEGACY_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26'];
+export const LEGACY_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 const NEWEST = LEGACY_VERSIONS[0] as string;
-/** What `initialize` answers is small. */
+/** What `initialize` answers is small... */
 const MAX_HELLO_BYTES = 1024 * 1024;
-
-/** What a server of an older era says of itself. */
-export interface Hello {
-  readonly version: string;
-  /** JSON text of each capability. */
-  readonly capabilities: ReadonlyMap<string, string>;
-  /** JSON text. */
-  readonly instructions: string | undefined;
-}
+/** ...and comes in this time, whatever is said before it: a process may have to be fetched first. */
+const HELLO_MS = 30_000;
+/** How long a server may take to accept a notification, or an answer to its own question. */
+const TELL_MS = 5_000;
+/** Questions of a server that are being answered at once: one that asks more than that is not asking. */
+const MAX_ANSWERING = 64;
 
 /** A session that stands. */
 export interface Opened {
@@ -46,50 +48,73 @@ export interface SessionWire extends Pick<Upstream, 'read' | 'stream'> {
   /** Counts what sessions are with and end with: another number, and they are over. */
   readonly life?: number;
   /** Ends a session at the server; what becomes of it is of no interest. *Never* rejects. */
-  end(headers: Readonly<Record<string, string>>): Promise<void>;
+  end(address: ReturnType<LegacySession['addressOf']>): Promise<void>;
 }
 
 export class LegacySession {
   readonly #wire: SessionWire;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #now: () => number;
   readonly #closed = new Abort();
+  readonly #whenLost = new Set<() => void>();
   #current: Opened | undefined;
   #opening: Promise<Opening> | undefined;
-  /** Told of a session that the server has forgotten. */
-  onLost: (() => void) | undefined;
+  #holders = 0;
+  #retired = false;
+  #answering = 0;
 
   /** @param headers credentials and what else of the caller this upstream may see. */
-  constructor(wire: SessionWire, headers: Readonly<Record<string, string>>) {
+  constructor(wire: SessionWire, headers: Readonly<Record<string, string>>, now: () => number) {
     this.#wire = wire;
     this.#headers = headers;
+    this.#now = now;
   }
 
-  /** Opens it, unless it is open. */
-  async open(signal: Signal): Promise<Opening> {
-    if (this.#current?.life !== this.#wire.life) this.#current = undefined;
+  /** Opens it, unless it is open. @param withinMs how long it is waited for. */
+  async open(signal: Signal, withinMs = HELLO_MS): Promise<Opening> {
+    if (this.#current !== undefined && !this.stands(this.#current)) this.forget(this.#current);
     if (this.#current !== undefined) return this.#current;
     this.#opening ??= this.#initialize().finally(() => {
       this.#opening = undefined;
     });
-    return unlessAborted(this.#opening, signal);
+    return whileWaited(this.#opening, signal, withinMs);
   }
 
   /** Asks once, or again in the next session where this one was forgotten: it was not done then. */
   async read(request: ReadRequest): Promise<ReadOutcome> {
-    let outcome: ReadOutcome | undefined;
-    for (let attempts = 0; attempts < 2; attempts++) {
-      const opened = await this.open(request.signal);
-      if (opened.kind === 'failed') return opened.outcome;
-      outcome = await this.#wire.read({
-        ...request,
-        params: withoutEnvelope(request.params),
-        ...this.addressOf(opened, request.headers),
-        onRequest: (message) => this.#decline(message),
-      });
-      if (!isForgotten(outcome, opened)) return outcome;
-      this.forget(opened);
+    const until = request.deadlineMs === undefined ? undefined : this.#now() + request.deadlineMs;
+    const left = (): number | undefined => until && Math.max(0, until - this.#now());
+    const release = this.hold();
+    try {
+      let outcome: ReadOutcome | undefined;
+      for (let attempts = 0; attempts < 2; attempts++) {
+        const opened = await this.open(request.signal, left());
+        if (opened.kind === 'failed') return opened.outcome;
+        const deadlineMs = left();
+        outcome = await this.askIn(opened, { ...request, ...(deadlineMs !== undefined && { deadlineMs }) });
+        if (!isForgotten(outcome, opened)) return outcome;
+      }
+      return outcome as ReadOutcome;
+    } finally {
+      release();
     }
-    return outcome as ReadOutcome;
+  }
+
+  /** Asks in this very session, which is over when the server does not know it. */
+  async askIn(opened: Opened, request: ReadRequest): Promise<ReadOutcome> {
+    const outcome = await this.#wire.read({
+      ...request,
+      params: withoutEnvelope(request.params),
+      ...this.addressOf(opened, request.headers),
+      onRequest: (message) => this.decline(opened, message),
+    });
+    if (isForgotten(outcome, opened)) this.forget(opened);
+    return outcome;
+  }
+
+  /** Whether this is the session of now, as far as is known. */
+  stands(opened: Opened): boolean {
+    return this.#current === opened && opened.life === this.#wire.life;
   }
 
   /** Version and headers of what is sent in a session. */
@@ -107,24 +132,39 @@ export class LegacySession {
   forget(opened: Opened): void {
     if (this.#current !== opened) return;
     this.#current = undefined;
-    this.onLost?.();
+    for (const told of [...this.#whenLost]) told();
   }
 
-  /** Sends a notification or a response. *Never* rejects. */
+  /** @param told called each time the server has forgotten the session. @returns ends that. */
+  onLost(told: () => void): () => void {
+    this.#whenLost.add(told);
+    return () => this.#whenLost.delete(told);
+  }
+
+  /** Sends a notification or a response, if there is a session. *Never* rejects. */
   async tell(method: string, message: string): Promise<void> {
-    const opened = this.#current;
-    if (opened === undefined) return;
-    const outcome = await this.#wire
-      .stream({
-        method,
-        name: undefined,
-        ...this.addressOf(opened),
-        body: Buffer.from(message),
-        idempotent: false,
-        signal: this.#closed,
-      })
-      .catch(() => undefined);
-    await letGo(outcome);
+    if (this.#current !== undefined) await this.#send(this.#current, method, message);
+  }
+
+  /** Keeps it from being ended for want of use, or of room. @returns lets go of it. */
+  hold(): () => void {
+    let held = true;
+    this.#holders++;
+    return () => {
+      if (held) this.#holders--;
+      held = false;
+      if (this.#retired && !this.isHeld) void this.close();
+    };
+  }
+
+  get isHeld(): boolean {
+    return this.#holders > 0;
+  }
+
+  /** Ends it as soon as nobody holds it. */
+  retire(): void {
+    this.#retired = true;
+    if (!this.isHeld) void this.close();
   }
 
   /** Ends it, at the server too. */
@@ -132,7 +172,7 @@ export class LegacySession {
     const opened = this.#current;
     this.#current = undefined;
     this.#closed.abort(new Error('closed'));
-    if (opened?.id !== undefined) await this.#wire.end(this.addressOf(opened).headers);
+    if (opened?.id !== undefined) await this.#wire.end(this.addressOf(opened));
   }
 
   async #initialize(): Promise<Opening> {
@@ -144,52 +184,54 @@ export class LegacySession {
       headers: this.#headers,
       idempotent: true,
       signal: this.#closed,
+      deadlineMs: HELLO_MS,
       maxBytes: MAX_HELLO_BYTES,
     });
-    if (outcome.kind !== 'answer' || outcome.answer.kind !== 'result') return { kind: 'failed', outcome };
+    if (outcome.kind !== 'answer' || outcome.answer.kind !== 'result')
+      return { kind: 'failed', outcome: unopenedBy(outcome) };
     const hello = readHello(outcome.answer.result.tail);
     if (hello === undefined) return { kind: 'failed', outcome: notInitialized('no answer to initialize') };
     if (!LEGACY_VERSIONS.includes(hello.version))
       return { kind: 'failed', outcome: notInitialized(`speaks ${hello.version.slice(0, 20)}`) };
     const opened: Opened = { kind: 'open', id: outcome.session, hello, life: this.#wire.life };
-    this.#current = opened;
-    await this.tell('notifications/initialized', '{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    // Nobody asks anything in it before the server has heard this: some refuse what comes sooner.
+    const method = 'notifications/initialized';
+    await this.#send(opened, method, `{"jsonrpc":"2.0","method":"${method}"}`);
+    if (!this.#closed.aborted) this.#current = opened;
+    else if (opened.id !== undefined) await this.#wire.end(this.addressOf(opened));
     return opened;
   }
 
+  async #send(opened: Opened, method: string, message: string): Promise<void> {
+    const signal = new Abort();
+    const timer = setTimeout(() => signal.abort(new Error('not accepted in time')), TELL_MS);
+    const outcome = await this.#wire
+      .stream({
+        method,
+        name: undefined,
+        ...this.addressOf(opened),
+        body: Buffer.from(message),
+        idempotent: false,
+        signal,
+      })
+      .catch(() => undefined);
+    await letGo(outcome);
+    clearTimeout(timer);
+  }
+
   /** A server asks only what the client said it can: nothing here. Some ask all the same, and wait. */
-  #decline(message: Uint8Array): void {
-    const request = readRequest(message);
-    if (request === undefined) return;
+  decline(opened: Opened, message: Uint8Array): void {
+    const request = readQuestion(message);
+    if (request === undefined || this.#answering >= MAX_ANSWERING) return;
     const answer =
       request.method === 'ping'
         ? '"result":{}'
         : `"error":{"code":${METHOD_NOT_FOUND},"message":"The client does not offer this"}`;
-    void this.tell(request.method, `{"jsonrpc":"2.0","id":${request.id},${answer}}`);
+    this.#answering++;
+    void this.#send(opened, request.method, `{"jsonrpc":"2.0","id":${request.id},${answer}}`).finally(() => {
+      this.#answering--;
+    });
   }
-}
-
-/** What the requests of this era say of themselves, each. */
-const ENVELOPE: ReadonlySet<string> = new Set([
-  META_VERSION,
-  META_CAPABILITIES,
-  META_CLIENT_INFO,
-  META_LOG_LEVEL,
-]);
-
-/** The params as an older client would send them. */
-function withoutEnvelope(params: string): string {
-  const bytes = Buffer.from(params);
-  const members = objectMembers(bytes, 0) ?? [];
-  const meta = memberOf(members, '_meta');
-  const inner = meta && objectMembers(bytes, meta.start);
-  if (inner === undefined || !inner.some(({ key }) => ENVELOPE.has(key))) return params;
-  const text = (all: readonly Member[]): string =>
-    all.map((member) => `${JSON.stringify(member.key)}:${textOf(bytes, member)}`).join(',');
-  const others = text(members.filter((member) => member !== meta));
-  const kept = inner.filter(({ key }) => !ENVELOPE.has(key));
-  if (kept.length === 0) return `{${others}}`;
-  return `{${others === '' ? '' : `${others},`}"_meta":{${text(kept)}}}`;
 }
 
 /** Whether an answer says that the session is not known: 404, or what many servers say instead after a restart. */
@@ -203,32 +245,30 @@ function isForgotten(outcome: ReadOutcome, { id }: Opened): boolean {
     : outcome.status === 400 && code === LEGACY_NO_SESSION;
 }
 
+/** Codes that only servers of this era know: by them the era is judged anew. */
+const MODERN: ReadonlySet<number> = new Set([
+  HEADER_MISMATCH,
+  MISSING_CLIENT_CAPABILITY,
+  UNSUPPORTED_VERSION,
+]);
+/** Statuses that say something of who asks or of the moment, not of what was asked. */
+const OF_THE_CALLER: ReadonlySet<number> = new Set([401, 403, 407, 408, 421, 425, 429]);
+
+/** What of a refused `initialize` is told to whoever asked something else: not what it says of `initialize`. */
+function unopenedBy(outcome: ReadOutcome): ReadOutcome {
+  switch (outcome.kind) {
+    case 'answer':
+      if (outcome.answer.kind !== 'error' || MODERN.has(outcome.answer.code)) return outcome;
+      return notInitialized(`initialize: error ${outcome.answer.code}`);
+    case 'refused':
+      return OF_THE_CALLER.has(outcome.status) ? outcome : notInitialized(`initialize: ${outcome.status}`);
+    default:
+      return outcome;
+  }
+}
+
 function notInitialized(detail: string): ReadOutcome {
   return { kind: 'failure', failure: failure('broken', 'http_protocol_error', detail) };
-}
-
-function readHello(tail: Uint8Array): Hello | undefined {
-  const members = tailMembers(tail);
-  const version = memberOf(members, 'protocolVersion');
-  const capabilities = memberOf(members, 'capabilities');
-  const name = version && stringValue(tail, version);
-  const entries = capabilities && objectMembers(tail, capabilities.start);
-  if (name === undefined || entries === undefined) return undefined;
-  const instructions = memberOf(members, 'instructions');
-  const isText = instructions !== undefined && stringValue(tail, instructions) !== undefined;
-  return {
-    version: name,
-    capabilities: new Map(entries.map((entry) => [entry.key, textOf(tail, entry)])),
-    instructions: isText ? textOf(tail, instructions) : undefined,
-  };
-}
-
-function readRequest(message: Uint8Array): { readonly id: string; readonly method: string } | undefined {
-  const members = objectMembers(message, 0) ?? [];
-  const id = memberOf(members, 'id');
-  const method = memberOf(members, 'method');
-  const name = method && stringValue(message, method);
-  return id === undefined || name === undefined ? undefined : { id: textOf(message, id), method: name };
 }
 
 /** Lets go of an answer that nobody reads. */
@@ -238,13 +278,24 @@ export async function letGo(outcome: StreamOutcome | undefined): Promise<void> {
   else outcome.body.discard();
 }
 
-/** Waits, as long as the caller does. */
-function unlessAborted(work: Promise<Opening>, signal: Signal): Promise<Opening> {
-  const gone: Opening = { kind: 'failed', outcome: { kind: 'failure', failure: CANCELLED } };
-  if (signal.aborted) return Promise.resolve(gone);
+/** Waits, as long as the caller does and has time. */
+function whileWaited(work: Promise<Opening>, signal: Signal, withinMs: number): Promise<Opening> {
+  const unopened = (reason: Failure): Opening => ({
+    kind: 'failed',
+    outcome: { kind: 'failure', failure: reason },
+  });
+  if (signal.aborted) return Promise.resolve(unopened(CANCELLED));
   return new Promise((resolve) => {
-    const leave = (): void => resolve(gone);
+    const leave = (): void => resolve(unopened(CANCELLED));
+    const timer = setTimeout(
+      () =>
+        resolve(unopened(failure('timeout', 'http_response_timeout', `no session within ${withinMs} ms`))),
+      withinMs,
+    );
     signal.addEventListener('abort', leave, { once: true });
-    void work.then(resolve).finally(() => signal.removeEventListener('abort', leave));
+    void work.then(resolve).finally(() => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', leave);
+    });
   });
 }

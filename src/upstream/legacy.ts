@@ -1,61 +1,23 @@
 /**
  * An upstream of an older era (2025-11-25 and before), as the rest of the gateway sees one of this era.
  *
- * One session for the gateway and all callers whom the server cannot tell apart, one for each of the others. A call is
- * asked like a read, under an id of the gateway's own: in a session ids must not come twice. *Bounded by*
- * {@link MAX_SESSIONS} and {@link IDLE_MS}. *Spec:* 2025-11-25; protocol digest, "Eras".
+ * A call is asked like a read, under an id of the gateway's own: in a session ids must not come twice.
+ * *Spec:* 2025-11-25; protocol digest, "Eras".
  */
 import { joinBytes } from '../protocol/answer.ts';
-import { BoundedMap } from '../protocol/bounded-map.ts';
 import { INVALID_PARAMS, LEGACY_NOT_FOUND, statusOf } from '../protocol/errors.ts';
 import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
-import { CURRENT_VERSION } from '../protocol/meta.ts';
+import { CURRENT_VERSION, META_TRANSLATED } from '../protocol/meta.ts';
 import { Abort } from '../protocol/signal.ts';
-import { failure, UpstreamError } from './failure.ts';
-import { type Hello, LegacySession, type SessionWire } from './legacy-session.ts';
+import { CANCELLED, failure, UpstreamError } from './failure.ts';
+import type { Hello } from './legacy-hello.ts';
+import type { LegacySession } from './legacy-session.ts';
 import type { ReadOutcome, ReadRequest, StreamOutcome, StreamRequest } from './types.ts';
 
-/** Sessions at once. Beyond it the one asked for longest ago is ended. */
-const MAX_SESSIONS = 1_000;
 /** A call and its answer are each read whole up to this: their ids are translated. */
 const MAX_CALL_BYTES = 64 * 1024 * 1024;
-/** Headers of a request that say nothing of who asks. */
-const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage']);
-
-/** The sessions of an upstream. */
-export class LegacySessions {
-  readonly #wire: SessionWire;
-  readonly #sessions = new BoundedMap<string, LegacySession>(MAX_SESSIONS, (session) => {
-    void session.close();
-  });
-
-  constructor(wire: SessionWire) {
-    this.#wire = wire;
-  }
-
-  /** The session of whoever sends these headers. */
-  of(headers: Readonly<Record<string, string>>): LegacySession {
-    const own = Object.entries(headers)
-      .filter(([name]) => !OF_ONE_REQUEST.has(name) && !name.startsWith('mcp-param-'))
-      .sort();
-    const key = JSON.stringify(own);
-    const known = this.#sessions.touch(key);
-    if (known !== undefined) return known;
-    const session = new LegacySession(this.#wire, Object.fromEntries(own));
-    this.#sessions.set(key, session);
-    return session;
-  }
-
-  async close(): Promise<void> {
-    const ends: Promise<void>[] = [];
-    for (let oldest = this.#sessions.oldest(); oldest !== undefined; oldest = this.#sessions.oldest()) {
-      this.#sessions.delete(oldest[0]);
-      ends.push(oldest[1].close());
-    }
-    await Promise.all(ends);
-  }
-}
-
+/** What is said before an answer and not taken yet. Beyond it a slow reader misses some: it is only progress. */
+const MAX_UNTAKEN_BYTES = 1024 * 1024;
 /** Asks a server of an older era what one of this era would be asked. *Never* rejects. */
 export async function readLegacy(
   session: LegacySession,
@@ -73,6 +35,7 @@ const COMMON: ReadonlySet<string> = new Set(['resources', 'tools', 'prompts', 'c
 
 /** What `server/discover` would say, by what `initialize` said. */
 function discovered({
+  version,
   capabilities,
   instructions,
 }: Hello): Extract<ReadOutcome, { kind: 'answer' }>['answer'] {
@@ -82,7 +45,7 @@ function discovered({
     .join(',');
   const more = instructions === undefined ? '' : `,"instructions":${instructions}`;
   const tail = encoder.encode(
-    `,"supportedVersions":["${CURRENT_VERSION}"],"capabilities":{${served}}${more}}}`,
+    `,"supportedVersions":["${CURRENT_VERSION}"],"capabilities":{${served}}${more},"_meta":{"${META_TRANSLATED}":${JSON.stringify(version)}}}}`,
   );
   return {
     kind: 'result',
@@ -99,7 +62,9 @@ export type Interlocutor = Pick<LegacySession, 'read' | 'tell'>;
 
 /** Calls, under an id of the gateway's own, and hands the answer back under the client's. *Never* rejects. */
 export async function callTranslated(session: Interlocutor, request: StreamRequest): Promise<StreamOutcome> {
-  const body = await collected(request.body);
+  // A body that breaks off is a client that has left.
+  const body = await collected(request.body).catch(() => 'broken' as const);
+  if (body === 'broken') return { kind: 'failure', failure: CANCELLED };
   const members = body && wholeObject(body);
   const id = members && memberOf(members, 'id');
   const params = members && memberOf(members, 'params');
@@ -132,6 +97,7 @@ class LegacyCall {
   readonly #params: string;
   readonly #gone = new Abort();
   readonly #events: Uint8Array[] = [];
+  #untakenBytes = 0;
   #sentId: string | undefined;
   #over = false;
   #woken: (() => void) | undefined;
@@ -175,10 +141,14 @@ class LegacyCall {
         this.#sentId = id;
       },
       onNotification: (message) => {
+        if (this.#untakenBytes + message.length > MAX_UNTAKEN_BYTES) return;
+        this.#untakenBytes += message.length;
         this.#events.push(message);
         this.#woken?.();
       },
     });
+    // It may still be at it: nobody waits for that.
+    if (outcome.kind === 'failure' && outcome.failure.kind === 'timeout') this.#leave(new Error('timed out'));
     this.#over = true;
     return outcome;
   }
@@ -187,7 +157,10 @@ class LegacyCall {
     try {
       let outcome: ReadOutcome | undefined;
       for (;;) {
-        for (const message of this.#events.splice(0)) yield eventOf(message);
+        for (let message = this.#events.shift(); message !== undefined; message = this.#events.shift()) {
+          this.#untakenBytes -= message.length;
+          yield eventOf(message);
+        }
         if (outcome !== undefined) break;
         const more = new Promise<undefined>((resolve) => (this.#woken = () => resolve(undefined)));
         outcome = (await Promise.race([answered, more])) ?? undefined;
@@ -216,7 +189,7 @@ class LegacyCall {
   #leave(reason: unknown): void {
     if (this.#gone.aborted) return;
     if (!this.#over && this.#sentId !== undefined) {
-      const params = `{"requestId":${this.#sentId},"reason":"the client has left"}`;
+      const params = `{"requestId":${this.#sentId},"reason":"nobody waits for it any more"}`;
       const method = 'notifications/cancelled';
       void this.#session.tell(method, `{"jsonrpc":"2.0","method":"${method}","params":${params}}`);
     }

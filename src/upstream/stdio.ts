@@ -5,7 +5,7 @@
  * them. What is about no request is told to whoever listens. *Bounded by* {@link MAX_UNDER_WAY} and the bounds of each
  * request. *Never* rejects. *Spec:* basic/transports, "stdio".
  */
-import { readAnswer } from '../protocol/answer.ts';
+import { type Answer, readAnswer, tailMembers } from '../protocol/answer.ts';
 import { METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import { memberOf, objectMembers, type Span, stringValue, textOf } from '../protocol/json.ts';
 import { JsonWatch } from '../protocol/json-watch.ts';
@@ -13,6 +13,7 @@ import { cancelledBy, readNotice } from '../protocol/notice.ts';
 import type { Signal } from '../protocol/signal.ts';
 import type { Child } from './child.ts';
 import { CANCELLED, failure, traitsOf } from './failure.ts';
+import { wholeLarge } from './large.ts';
 import type { SessionEvents } from './legacy-listen.ts';
 import type { SessionWire } from './legacy-session.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -30,6 +31,8 @@ import { Unheard } from './unheard.ts';
 const MAX_UNDER_WAY = 1_000;
 /** How long a process that is being started is waited for; shorter where the request has less time. */
 const START_MS = 10_000;
+
+const OPEN_BRACKET = 0x5b;
 
 export interface StdioDeps {
   readonly timeouts: { readonly responseMs: number; readonly callMs: number };
@@ -70,7 +73,7 @@ export class StdioWire implements SessionWire {
   readonly #followers = new Map<string, Follower>();
   readonly #supervisor: Supervisor;
   #lastId = 0;
-  /** Counts the processes: a session is with one of them. */
+  /** Counts the processes, and their ends: a session is with one of them, and what comes behind it opens another. */
   life = 0;
 
   /** @param supervise makes the process known; its messages come to {@link attach}. */
@@ -118,6 +121,7 @@ export class StdioWire implements SessionWire {
   async events(_address: unknown, signal: Signal): Promise<SessionEvents> {
     const child = await this.#supervisor.get(START_MS);
     if ('kind' in child) return { kind: 'failure', failure: child };
+    if (signal.aborted) return { kind: 'failure', failure: CANCELLED };
     const unheard = new Unheard(() => this.#listeners.delete(unheard));
     this.#listeners.add(unheard);
     signal.addEventListener('abort', () => unheard.end(), { once: true });
@@ -224,9 +228,13 @@ export class StdioWire implements SessionWire {
     if (follower !== undefined) return follower.message(bytes);
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
-    if (bytes.length > pending.request.maxBytes)
+    const { maxBytes, flow } = pending.request;
+    const tooLarge = bytes.length > maxBytes;
+    if (tooLarge && flow === undefined)
       return pending.settle(failed(failure('too_large', 'http_response_body_size', `${bytes.length} bytes`)));
     const answer = readAnswer(bytes, id);
+    if (tooLarge && answer.kind === 'result' && isWhole(answer, flow?.array ?? ''))
+      return pending.settle({ kind: 'large', tail: wholeLarge(answer.result.tail) });
     pending.settle(
       answer.kind === 'broken'
         ? failed(failure('broken', 'http_protocol_error', answer.reason))
@@ -249,6 +257,7 @@ export class StdioWire implements SessionWire {
   }
 
   #ended(reason: Failure): void {
+    this.life++;
     const broken = failure('reset', 'connection_terminated', reason.detail);
     for (const { settle } of [...this.#pending.values()]) settle(failed(broken));
     for (const listener of [...this.#listeners]) listener.end();
@@ -266,6 +275,12 @@ function attemptOf(outcome: ReadOutcome): AttemptOutcome | undefined {
 /** *Spec:* basic/patterns/cancellation. @param id JSON text. */
 function cancelled(id: string): string {
   return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`;
+}
+
+/** Whether it is a complete result with this array: what is too large to be kept is not looked at any further. */
+function isWhole({ resultType, result }: Extract<Answer, { kind: 'result' }>, array: string): boolean {
+  const member = memberOf(tailMembers(result.tail), array);
+  return resultType === 'complete' && member !== undefined && result.tail[member.start] === OPEN_BRACKET;
 }
 
 /** The params with another progress token, where they have one. */

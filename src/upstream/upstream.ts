@@ -2,16 +2,19 @@
  * One upstream, whichever era its server speaks: asked as one of this era, and as an older one where it answers so.
  *
  * The verdict comes of `server/discover`, and is taken anew when the server says otherwise: when one that was of an
- * older era answers with an error that only this era knows. *Spec:* protocol digest, "Eras".
+ * older era answers with an error that only this era knows, or the other way round. *Spec:* protocol digest, "Eras".
  */
 import type { UpstreamConfig } from '../config/types.ts';
-import { HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION } from '../protocol/errors.ts';
-import type { Signal } from '../protocol/signal.ts';
+import { CURRENT_VERSION, META_CAPABILITIES, META_CLIENT_INFO, META_VERSION } from '../protocol/meta.ts';
+import { Abort, type Signal } from '../protocol/signal.ts';
+import { eraOf, isDoubtful, isModern, OTHER_ERA } from './era.ts';
 import { createHttp, type UpstreamDeps } from './http.ts';
-import { callTranslated, LegacySessions, readLegacy } from './legacy.ts';
-import { openLegacyListening, type SessionEvents } from './legacy-listen.ts';
+import { callTranslated, readLegacy } from './legacy.ts';
+import { type LegacyListenDeps, openLegacyListening, type SessionEvents } from './legacy-listen.ts';
 import type { LegacySession, SessionWire } from './legacy-session.ts';
+import { LegacySessions } from './legacy-sessions.ts';
 import { LISTEN_TIMES } from './listen-times.ts';
+import { MovingListening } from './moving.ts';
 import { createStdio } from './stdio-upstream.ts';
 import type { Listening, ReadOutcome, ReadRequest, Upstream } from './types.ts';
 
@@ -34,52 +37,74 @@ export interface BaseUpstream extends Upstream {
   };
 }
 
+/** Between two times that the verdict is doubted: some servers of this era refuse in the manner of an older one. */
+const DOUBT_MS = 10_000;
+/** As long as a discover of the gateway's own may take. */
+const JUDGE_MS = 2_000;
+const MAX_DISCOVER_BYTES = 1024 * 1024;
+
 class EitherEra implements Upstream {
   readonly name: string;
   readonly #base: BaseUpstream;
   readonly #deps: UpstreamDeps;
   readonly #sessions: LegacySessions;
-  readonly #listenings = new Set<Listening>();
+  readonly #listenings = new Set<MovingListening>();
   readonly #fixed: boolean;
+  readonly #over: 'http' | 'process';
   #era: Era;
+  /** A discover that is under way while the era is not known. */
+  #verdict: Promise<unknown> | undefined;
+  #doubtedAt = Number.NEGATIVE_INFINITY;
 
   constructor(config: UpstreamConfig, base: BaseUpstream, deps: UpstreamDeps) {
     this.name = config.name;
     this.#base = base;
     this.#deps = deps;
-    this.#sessions = new LegacySessions(base.sessions);
+    this.#sessions = new LegacySessions(base.sessions, deps.now, deps.sessionIdleMs);
     this.#fixed = config.protocol === 'legacy';
+    this.#over = config.process === undefined ? 'http' : 'process';
     this.#era = this.#fixed ? 'legacy' : 'unknown';
   }
 
   async read(request: ReadRequest): Promise<ReadOutcome> {
+    if (request.method === 'server/discover') return this.#discover(request);
+    if (this.#era === 'unknown') await this.#verdict;
     if (this.#era === 'legacy') return this.#readLegacy(request);
     const outcome = await this.#base.read(request);
-    if (request.method !== 'server/discover') return outcome;
-    if (!refusesEra(outcome)) {
-      if (outcome.kind === 'answer') this.#become('modern');
-      return outcome;
-    }
-    const older = await this.#readLegacy(request);
-    if (!isResult(older)) return outcome;
-    this.#become('legacy');
-    return older;
+    if (!isDoubtful(outcome)) return outcome;
+    await this.#doubt(request.headers);
+    // Nothing that was refused so was done.
+    return this.#isLegacy && request.idempotent ? this.#readLegacy(request) : outcome;
   }
 
   async stream(request: Parameters<Upstream['stream']>[0]): ReturnType<Upstream['stream']> {
-    if (this.#era !== 'legacy') return this.#base.stream(request);
-    return callTranslated(this.#sessions.of(request.headers), request);
+    if (this.#era === 'unknown') await this.#verdict;
+    if (!this.#isLegacy) {
+      const outcome = await this.#base.stream(request);
+      if (outcome.kind === 'response' && OTHER_ERA.has(outcome.status)) void this.#doubt(request.headers);
+      return outcome;
+    }
+    return callTranslated(
+      {
+        read: (asked) => this.#readLegacy(asked),
+        tell: (...told) => this.#sessions.of(request.headers).tell(...told),
+      },
+      request,
+    );
   }
 
   listen(...[request, on]: Parameters<Upstream['listen']>): Listening {
-    if (this.#era !== 'legacy') return this.#base.listen(request, on);
-    const { random = Math.random, listenTimes = LISTEN_TIMES } = this.#deps;
-    const session = this.#sessions.of(request.headers);
-    const listening: Listening = openLegacyListening(
-      {
-        ...{ session, random, times: listenTimes },
-        events: (opened, signal) => this.#base.sessions.events(session.addressOf(opened), signal),
-      },
+    const { random = Math.random, listenTimes = LISTEN_TIMES, now } = this.#deps;
+    const legacy: LegacyListenDeps = {
+      ...{ random, now, times: listenTimes },
+      session: () => this.#sessions.of(request.headers),
+      events: (address, signal) => this.#base.sessions.events(address, signal),
+    };
+    const listening: MovingListening = new MovingListening(
+      (filter) =>
+        this.#isLegacy
+          ? openLegacyListening(legacy, filter, on, () => undefined)
+          : this.#base.listen({ ...request, filter }, on),
       request.filter,
       on,
       () => this.#listenings.delete(listening),
@@ -97,55 +122,82 @@ class EitherEra implements Upstream {
   }
 
   async close(): Promise<void> {
-    for (const listening of this.#listenings) listening.close();
+    for (const listening of [...this.#listenings]) listening.close();
     await this.#sessions.close();
     await this.#base.close();
   }
 
+  /** As a question of its own: the compiler takes what was asked once for what is, also behind an `await`. */
+  get #isLegacy(): boolean {
+    return this.#era === 'legacy';
+  }
+
+  /** Asks, and judges by what comes of it. */
+  async #discover(request: ReadRequest): Promise<ReadOutcome> {
+    if (this.#era === 'legacy') return this.#readLegacy(request);
+    const asked = this.#judge(request);
+    const verdict = asked.finally(() => {
+      if (this.#verdict === verdict) this.#verdict = undefined;
+    });
+    this.#verdict ??= verdict;
+    return verdict;
+  }
+
+  async #judge(request: ReadRequest): Promise<ReadOutcome> {
+    const outcome = await this.#base.read(request);
+    const era = eraOf(outcome, this.#over);
+    if (era === 'modern') this.#become('modern');
+    if (era !== 'legacy') return outcome;
+    const older = await this.#askLegacy(request);
+    if (older.kind !== 'answer' || older.answer.kind !== 'result') return outcome;
+    this.#become('legacy');
+    return older;
+  }
+
+  /** An answer was like one of another era: finds out, at most now and then. */
+  async #doubt(headers: ReadRequest['headers']): Promise<void> {
+    const now = this.#deps.now();
+    if (this.#verdict !== undefined) return void (await this.#verdict);
+    if (now - this.#doubtedAt < DOUBT_MS) return;
+    this.#doubtedAt = now;
+    await this.#discover({
+      ...{ method: 'server/discover', name: undefined, params: DISCOVER_PARAMS, version: CURRENT_VERSION },
+      ...{ headers, idempotent: true, signal: new Abort() },
+      ...{ deadlineMs: JUDGE_MS, maxBytes: MAX_DISCOVER_BYTES },
+    });
+  }
+
   async #readLegacy(request: ReadRequest): Promise<ReadOutcome> {
-    const outcome = await readLegacy(this.#sessions.of(request.headers), request, this.#deps.now);
-    if (this.#fixed || this.#era !== 'legacy' || !isModern(outcome)) return outcome;
+    const outcome = await this.#askLegacy(request);
+    if (this.#fixed || !this.#isLegacy || !isModern(outcome)) return outcome;
     // A server that knows this era's errors is not the one it was.
     this.#become('unknown');
     return this.#base.read(request);
   }
 
+  #askLegacy(request: ReadRequest): Promise<ReadOutcome> {
+    return readLegacy(this.#sessions.of(request.headers), request, this.#deps.now);
+  }
+
   #become(era: Era): void {
-    if (this.#era === era) return;
+    const before = this.#era;
+    if (before === era) return;
     this.#era = era;
     if (era === 'legacy')
       this.#deps.log?.('info', 'the upstream speaks an older revision: it is translated', {
         upstream: this.name,
       });
+    if (before === 'legacy')
+      this.#deps.log?.('info', 'the upstream does not speak an older revision any more', {
+        upstream: this.name,
+      });
+    if (era === 'legacy' || before === 'legacy')
+      for (const listening of [...this.#listenings]) listening.move();
   }
 }
 
-/** Codes that only servers of this era know. */
-const MODERN: ReadonlySet<number> = new Set([
-  HEADER_MISMATCH,
-  MISSING_CLIENT_CAPABILITY,
-  UNSUPPORTED_VERSION,
-]);
-/** Statuses by which a server of another era answers. */
-const OTHER_ERA: ReadonlySet<number> = new Set([400, 404, 405, 406, 415]);
-
-/** Whether an answer to what every server of an era knows says that this is none of that era. */
-function refusesEra(outcome: ReadOutcome): boolean {
-  switch (outcome.kind) {
-    case 'refused':
-      return OTHER_ERA.has(outcome.status);
-    case 'answer':
-      return outcome.answer.kind === 'error' && !MODERN.has(outcome.answer.code);
-    case 'large':
-    case 'failure':
-      return false;
-  }
-}
-
-function isModern(outcome: ReadOutcome): boolean {
-  return outcome.kind === 'answer' && outcome.answer.kind === 'error' && MODERN.has(outcome.answer.code);
-}
-
-function isResult(outcome: ReadOutcome): boolean {
-  return outcome.kind === 'answer' && outcome.answer.kind === 'result';
-}
+const DISCOVER_PARAMS = `{"_meta":${JSON.stringify({
+  [META_VERSION]: CURRENT_VERSION,
+  [META_CLIENT_INFO]: { name: 'headgate', version: '1' },
+  [META_CAPABILITIES]: {},
+})}}`;

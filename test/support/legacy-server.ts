@@ -26,7 +26,13 @@ export interface LegacyOptions {
   readonly unknown?: 400 | 404;
   /** False: there is no event stream. */
   readonly events?: boolean;
-  readonly on?: (request: LegacyRequest) => LegacyAnswer | Promise<LegacyAnswer> | undefined;
+  /** What becomes of an event stream that is asked for: a status to refuse it with, or `end` to end it at once. */
+  readonly onGet?: (session: string | undefined) => number | 'end' | undefined;
+  /** A notification, or a response, before it is accepted. */
+  readonly onTold?: (request: LegacyRequest) => Promise<void>;
+  /** What `initialize` comes to, instead. */
+  readonly onInitialize?: (request: LegacyRequest) => LegacyAnswer | Promise<LegacyAnswer>;
+  readonly on?: (request: LegacyRequest) => LegacyAnswer | undefined | Promise<LegacyAnswer | undefined>;
 }
 
 export interface LegacyServer {
@@ -42,8 +48,11 @@ export interface LegacyServer {
   readonly streams: number;
   /** Says it on every event stream. */
   notify(method: string, params?: Readonly<Record<string, unknown>>): void;
-  /** Forgets every session, as a restart does. */
-  restart(): void;
+  /** Says it on every event stream. */
+  say(message: Readonly<Record<string, unknown>>): void;
+  /** Forgets every session, as a restart does; `kept`: its event streams stay open, as behind a proxy. */
+  restart(streams?: 'kept'): void;
+  readonly gets: number;
   close(): Promise<void>;
 }
 
@@ -63,6 +72,7 @@ export async function startLegacy(options: LegacyOptions = {}): Promise<LegacySe
   const ended: string[] = [];
   const streams = new Map<ServerResponse, string>();
   let lastSession = 0;
+  let gets = 0;
 
   async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
@@ -84,6 +94,9 @@ export async function startLegacy(options: LegacyOptions = {}): Promise<LegacySe
     };
     if (method === 'initialize') {
       seen.push({ ...asked, message });
+      const instead = await options.onInitialize?.(asked);
+      if (instead !== undefined)
+        return json(200, 'code' in instead ? { error: instead } : { result: instead });
       const made = `s-${++lastSession}`;
       if (!stateless) sessions.add(made);
       const result = {
@@ -100,6 +113,7 @@ export async function startLegacy(options: LegacyOptions = {}): Promise<LegacySe
     }
     seen.push({ ...asked, message });
     if (id === undefined || method === '') {
+      await options.onTold?.(asked);
       response.writeHead(202).end();
       return;
     }
@@ -132,12 +146,21 @@ export async function startLegacy(options: LegacyOptions = {}): Promise<LegacySe
 
   function get(request: IncomingMessage, response: ServerResponse): void {
     const session = request.headers['mcp-session-id'] as string | undefined;
+    gets++;
+    const instead = options.onGet?.(session);
+    if (typeof instead === 'number') return void response.writeHead(instead).end();
     if (!events) return void response.writeHead(405).end();
     if (session === undefined || !sessions.has(session)) return void response.writeHead(404).end();
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     response.flushHeaders();
+    if (instead === 'end') return void response.end();
     streams.set(response, session);
     response.on('close', () => streams.delete(response));
+  }
+
+  function sayOnStreams(message: Readonly<Record<string, unknown>>): void {
+    for (const response of streams.keys())
+      response.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
   }
 
   const server = createServer((request, response) => {
@@ -162,13 +185,15 @@ export async function startLegacy(options: LegacyOptions = {}): Promise<LegacySe
     get streams() {
       return streams.size;
     },
-    notify: (method, params = {}) => {
-      for (const response of streams.keys())
-        response.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`);
+    get gets() {
+      return gets;
     },
-    restart: () => {
+    notify: (method, params = {}) => sayOnStreams({ method, params }),
+    say: sayOnStreams,
+    restart: (kept) => {
       sessions.clear();
       subscribed.clear();
+      if (kept !== undefined) return;
       for (const response of streams.keys()) response.destroy();
     },
     close: async () => {

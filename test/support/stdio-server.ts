@@ -1,10 +1,14 @@
 /**
- * A server on standard input and output, as a process: `node stdio-server.js ERA`. What its tools do: `echo` answers;
+ * A server on standard input and output, as a process: `node stdio-server.js ERA`. Of an older era there are three: a
+ * plain one, a `strict` one that ends when it is asked anything before `initialize`, and a `mute` one that does not
+ * answer then. What its tools do: `echo` answers;
  * `slow` tells progress, asks the client something and answers; `never` does not answer; `die` ends the process.
  */
 import { createInterface } from 'node:readline';
 
-const era = process.argv[2] ?? 'legacy';
+const kind = process.argv[2] ?? 'legacy';
+const era = kind === 'modern' ? 'modern' : 'legacy';
+let initialized = false;
 const subscribed = new Set<string>();
 /** By the id of each listen. */
 const listens = new Map<unknown, readonly string[]>();
@@ -29,6 +33,9 @@ async function answer({ id, method = '', params = {} }: Asked): Promise<void> {
   const result = (members: Readonly<Record<string, unknown>>): void =>
     say({ id, result: { ...complete, ...members } });
   const capabilities = { resources: { subscribe: true, listChanged: true }, tools: {} };
+  initialized ||= method === 'initialize';
+  if (!initialized && kind === 'strict') process.exit(4);
+  if (!initialized && kind === 'mute') return;
   switch (method) {
     case 'server/discover':
       if (era === 'modern') return result({ supportedVersions: ['2026-07-28'], capabilities });
@@ -42,6 +49,7 @@ async function answer({ id, method = '', params = {} }: Asked): Promise<void> {
         });
       break;
     case 'resources/read':
+      if (uri === 'old://large') return result({ contents: [{ uri, text: 'x'.repeat(2 << 20) }] });
       return result({ contents: [{ uri, text: `${process.pid} ${version}` }] });
     case 'subscriptions/listen': {
       if (era !== 'modern') break;

@@ -1,6 +1,8 @@
 /** Who may use an upstream that is a process: it sees nobody's credentials. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { isBarred } from '../../src/auth/forward.ts';
+import { readHead } from '../../src/protocol/headers.ts';
 import { fleet, type Script } from '../support/scripted.ts';
 
 const script: Script = (method, params) => ({
@@ -27,6 +29,25 @@ describe('R22: a process', () => {
     const reads = (f.upstreams[0]?.asked ?? []).filter((line) => line.startsWith('resources/read'));
     assert.equal(reads.length, 1);
     assert.equal(f.logged.filter((line) => line.includes('shared: true')).length, 1);
+  });
+
+  test('is not for callers whom the operator has told apart', async () => {
+    const process = {
+      command: 'server',
+      args: [],
+      env: {},
+      cwd: undefined,
+      shared: false,
+      tellers: ['x-user'],
+    };
+    const head = (...names: string[]) => readHead(names.flatMap((name) => [name, 'x']));
+    assert.deepEqual(
+      [head(), head('X-User'), head('Authorization'), head('X-Other')].map((one) =>
+        isBarred({ process }, one),
+      ),
+      [false, true, true, false],
+    );
+    assert.equal(isBarred({ process: { ...process, shared: true } }, head('X-User')), false);
   });
 
   test('is for all where the operator says so', async () => {

@@ -95,6 +95,7 @@ describe('a server of an older era', () => {
       supportedVersions: [VERSION],
       capabilities: { resources: { subscribe: true }, logging: {} },
       instructions: 'read me',
+      _meta: { 'dev.headgate/translated': '2025-11-25' },
     });
     assert.equal(server.of('initialize').length, 1);
     assert.equal(server.of('notifications/initialized')[0]?.session, 's-1');

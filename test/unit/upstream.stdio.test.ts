@@ -40,8 +40,14 @@ function started(args: readonly string[], timeouts: { responseMs?: number; callM
   return { upstream, logged, seen };
 }
 
-const read = (upstream: Upstream, method: string, params: Readonly<Record<string, unknown>> = {}) =>
+const read = (
+  upstream: Upstream,
+  method: string,
+  params: Readonly<Record<string, unknown>> = {},
+  flow?: { readonly array: string },
+) =>
   upstream.read({
+    ...(flow !== undefined && { flow }),
     method,
     name: params.uri as string | undefined,
     params: JSON.stringify(params),
@@ -151,6 +157,39 @@ for (const era of ['legacy', 'modern']) {
     });
   });
 }
+
+describe('a process of an older era', () => {
+  for (const [kind, what] of [
+    ['strict', 'ends'],
+    ['mute', 'says nothing'],
+  ] as const) {
+    test(`that ${what} when it is asked what it does not know is initialised, also when it starts again`, async () => {
+      const { upstream } = started([SERVER, kind], { responseMs: 1_500 });
+      const { supportedVersions } = resultOf(await read(upstream, 'server/discover'));
+      assert.deepEqual(supportedVersions, [VERSION]);
+      assert.match(await textOfRead(upstream), / 1$/);
+      await call(upstream, 'die');
+      // While none runs: what comes now is the first that the next one hears.
+      assert.match(await textOfRead(upstream), / 1$/);
+    });
+  }
+
+  test('R30: hands on what is too large to be kept', async () => {
+    const { upstream } = started([SERVER, 'legacy']);
+    await read(upstream, 'server/discover');
+    const params = { uri: 'old://large' };
+    const refused = await read(upstream, 'resources/read', params);
+    assert.equal(refused.kind === 'failure' && refused.failure.kind, 'too_large');
+    const outcome = await read(upstream, 'resources/read', params, { array: 'contents' });
+    assert.ok(outcome.kind === 'large');
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of outcome.tail) chunks.push(chunk);
+    const { contents } = JSON.parse(
+      `{"resultType":"complete"${Buffer.concat(chunks).toString().slice(0, -1)}`,
+    );
+    assert.equal(contents[0].text.length, 2 << 20);
+  });
+});
 
 for (const era of ['legacy', 'modern'])
   test(`R40: listening to a process that speaks the ${era} revision tells what changes, and what may have changed when it was started again`, async () => {

@@ -1,0 +1,86 @@
+/**
+ * The sessions of one upstream of an older era: one for the gateway and all callers whom the server cannot tell apart,
+ * one for each of the others. *Bounded by* {@link MAX_SESSIONS} and {@link IDLE_MS}: what is in use is never ended.
+ */
+import { BoundedMap } from '../protocol/bounded-map.ts';
+import { LegacySession, type SessionWire } from './legacy-session.ts';
+
+/** Sessions at once. Beyond it the one asked for longest ago is ended. */
+const MAX_SESSIONS = 1_000;
+/** A session that is used this seldom is ended: what a server keeps for it may be dear. */
+export const IDLE_MS = 30 * 60_000;
+/** Headers of a request that say nothing of who asks. */
+const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage']);
+
+/** The sessions of an upstream. */
+export class LegacySessions {
+  readonly #wire: SessionWire;
+  readonly #now: () => number;
+  readonly #idleMs: number;
+  /** In the order of their use. */
+  readonly #sessions = new BoundedMap<string, Used>(MAX_SESSIONS, ({ session }) => session.retire());
+  #sweeper: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  /** @param now monotonic milliseconds. */
+  constructor(wire: SessionWire, now: () => number, idleMs = IDLE_MS) {
+    this.#wire = wire;
+    this.#now = now;
+    this.#idleMs = idleMs;
+  }
+
+  /** The session of whoever sends these headers. To be asked for anew each time: it may have been ended since. */
+  of(headers: Readonly<Record<string, string>>): LegacySession {
+    const own = Object.entries(headers)
+      .filter(([name]) => !OF_ONE_REQUEST.has(name) && !name.startsWith('mcp-param-'))
+      .sort();
+    const key = JSON.stringify(own);
+    const known = this.#sessions.touch(key);
+    if (known !== undefined) {
+      known.at = this.#now();
+      return known.session;
+    }
+    const session = new LegacySession(this.#wire, Object.fromEntries(own), this.#now);
+    this.#sessions.set(key, { session, at: this.#now() });
+    // With a process there is one session, and it ends with the process.
+    if (this.#wire.life === undefined && !this.#closed)
+      this.#sweeper ??= setInterval(() => this.#sweep(), this.#idleMs / 10).unref();
+    return session;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#sweeper);
+    const ends: Promise<void>[] = [];
+    for (let oldest = this.#sessions.oldest(); oldest !== undefined; oldest = this.#sessions.oldest()) {
+      this.#sessions.delete(oldest[0]);
+      ends.push(oldest[1].session.close());
+    }
+    await Promise.all(ends);
+  }
+
+  /** Ends what is idle. */
+  #sweep(): void {
+    const now = this.#now();
+    for (let left = this.#sessions.size; left > 0; left--) {
+      const oldest = this.#sessions.oldest();
+      if (oldest === undefined || now - oldest[1].at < this.#idleMs) break;
+      const [key, used] = oldest;
+      if (used.session.isHeld) {
+        this.#sessions.touch(key);
+        used.at = now;
+      } else {
+        this.#sessions.delete(key);
+        used.session.retire();
+      }
+    }
+    if (this.#sessions.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+interface Used {
+  readonly session: LegacySession;
+  at: number;
+}
