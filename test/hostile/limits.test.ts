@@ -156,7 +156,12 @@ const NAMED: Readonly<Record<string, string>> = {
   'upstream/listen STREAM_CHARS': 'URIs listened for at an upstream',
   'upstream/listen STREAM_NAMES': 'URIs listened for at an upstream',
   'upstream/legacy MAX_CALL_BYTES': 'call that is translated, and its answer',
-  'upstream/legacy MAX_SESSIONS': 'sessions with a server of an older era',
+  'upstream/legacy MAX_UNTAKEN_BYTES': 'what an older server says before its answer',
+  'upstream/legacy-session MAX_ANSWERING': 'what an older server says before its answer',
+  'upstream/legacy-sessions IDLE_MS': 'sessions with a server of an older era',
+  'upstream/legacy-sessions MAX_SESSIONS': 'sessions with a server of an older era',
+  'upstream/upstream DOUBT_MS': 'finding out which era a server is of',
+  'upstream/upstream JUDGE_MS': 'finding out which era a server is of',
   'upstream/stdio MAX_UNDER_WAY': 'requests to a process under way',
   'upstream/unheard MAX_UNHEARD': 'notifications of a process not yet taken',
   'upstream/stdio START_MS': 'starting a process',
@@ -182,13 +187,16 @@ const SIZE_OF_MEMORY = 'what something is taken to cost, not how much of it ther
 const INNER = 'only the pace or the shape of work: no request fails or is changed by it';
 /** Numbers that nobody meets, and why. */
 const UNNAMED: Readonly<Record<string, string>> = {
+  'upstream/legacy-session HELLO_MS': 'the same as the answer to a read',
+  'upstream/legacy-session TELL_MS': 'how long a notification may take: nobody waits for it',
+  'upstream/upstream MAX_DISCOVER_BYTES': 'the same as aggregate/discover MAX_DISCOVER_BYTES',
   'upstream/legacy-http END_MS': 'how long the end of a session is waited for, at shutdown',
   'upstream/legacy-http MAX_EVENT_BYTES':
     'the same as upstream/listen-stream MAX_EVENT_BYTES, of an older era',
   'upstream/legacy-http OPEN_MS': 'the same as upstream/listen-times ACK_MS, of an older era',
   'upstream/legacy-listen AT_ONCE': INNER,
-  'upstream/legacy-listen MAX_ANSWER_BYTES': 'no answer to a subscription is longer',
-  'upstream/legacy-listen MAX_URIS': 'the same as protocol/listen-filter LISTENED_URIS, of an older era',
+  'upstream/legacy-subscribe MAX_ANSWER_BYTES': 'no answer to a subscription is longer',
+  'upstream/legacy-offer MAX_URIS': 'the same as protocol/listen-filter LISTENED_URIS, of an older era',
   'upstream/legacy-session MAX_HELLO_BYTES':
     'the same as aggregate/discover MAX_DISCOVER_BYTES, of an older era',
   'admin/summary MAX_ABOUT': 'what the start-up summary says of one upstream is cut',
@@ -368,6 +376,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 
 /** Tested nowhere at their edge, and why. */
 const UNTESTED: Readonly<Record<string, string>> = {
+  'what an older server says before its answer': 'counts: unit/upstream.legacy-sessions',
+  'finding out which era a server is of': 'only time; the decision: unit/upstream.era',
   'sessions with a server of an older era': 'an LRU of sessions, see unit/protocol.bounded-map',
   'call that is translated, and its answer': 'the bound of a read, with another number: unit/upstream.read',
   'requests to a process under way': 'a count',
