@@ -19,6 +19,9 @@ export const LEARN_MS = 5_000;
  */
 export const LISTED_MS = 30_000;
 
+/** A list that has changed each time it was walked is taken for what it was last. */
+const MAX_WALKS = 3;
+
 export interface LearnDeps extends PartsDeps {
   readonly members: readonly Member[];
 }
@@ -101,13 +104,17 @@ export class Learner {
     const { ownership } = this.#deps.routing;
     const edition = editionOf(member, row, asking);
     const extent = () => ownership.extent(owned, rank, asking.partition, this.#deps.now(), edition);
-    if (extent() !== 'unknown') return extent() === 'whole';
-    const ticket = ownership.ticket();
-    const walked = await this.#walk(row, member, asking);
-    if (walked.kind === 'failed') return false;
-    const audience = audienceOf(member, walked.scope, asking.partition);
-    ownership.markListed(owned, audience, rank, walked.untilMs, edition, walked.extent, ticket);
-    return extent() === 'whole';
+    let isWhole = false;
+    // A list that changes while it is walked is walked again: what is new may be what is looked for.
+    for (let walks = 0; walks < MAX_WALKS && extent() === 'unknown'; walks++) {
+      const ticket = ownership.ticket();
+      const walked = await this.#walk(row, member, asking);
+      if (walked.kind === 'failed') return false;
+      const audience = audienceOf(member, walked.scope, asking.partition);
+      ownership.markListed(owned, audience, rank, walked.untilMs, edition, walked.extent, ticket);
+      isWhole = walked.extent === 'whole';
+    }
+    return extent() === 'unknown' ? isWhole : extent() === 'whole';
   }
 
   async #walk(row: MethodRow, member: Member, asking: Asking): Promise<Walked> {

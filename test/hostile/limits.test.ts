@@ -187,6 +187,7 @@ const SIZE_OF_MEMORY = 'what something is taken to cost, not how much of it ther
 const INNER = 'only the pace or the shape of work: no request fails or is changed by it';
 /** Numbers that nobody meets, and why. */
 const UNNAMED: Readonly<Record<string, string>> = {
+  'aggregate/learn MAX_WALKS': 'within the time of walking a list',
   'upstream/legacy-session HELLO_MS': 'the same as the answer to a read',
   'upstream/legacy-session TELL_MS': 'how long a notification may take: nobody waits for it',
   'upstream/upstream MAX_DISCOVER_BYTES': 'the same as aggregate/discover MAX_DISCOVER_BYTES',
