@@ -150,6 +150,35 @@ describe('4.6 listing first', () => {
     await assert.rejects(f.ask('tools/call', { name: 't2' }), /not scripted/);
   });
 
+  test('R28, R31: a list that changes while it is walked is walked again: a name is new, or unknown, and no failure', async () => {
+    let changes = 0;
+    let most = 1;
+    const f: Fleet = two(catalogue({}), async (method, params, request) => {
+      if (method !== 'tools/list') return catalogue({})(method, params, request);
+      const tools = changes === 0 ? [] : ['new'];
+      if (changes < most) {
+        changes++;
+        // As its notification does, while the answer is on its way.
+        void f.cache.invalidateMethod('b', 'tools/list');
+        f.routing.ownership.forgetListed('tools', 1);
+      }
+      return catalogue({ tools })(method, params, request);
+    });
+    await assert.rejects(
+      f.ask('tools/call', { name: 'new' }),
+      /not scripted/,
+      'routed to the one that has it',
+    );
+    assert.equal(listings(f, 1), 2);
+    // One that never stops changing is taken for what it was last.
+    most = 100;
+    f.routing.ownership.forgetListed('tools', 1);
+    await f.cache.invalidateMethod('b', 'tools/list');
+    const unknown = await f.ask('tools/call', { name: 'unknown' });
+    assert.deepEqual([unknown.status, unknown.error?.code], [200, -32602]);
+    assert.equal(listings(f, 1), 5);
+  });
+
   test('R31: of a list that was cut short, an unknown name is a failure; it is not walked again meanwhile', async () => {
     const f: Fleet = two(
       (method, params, request) => {
