@@ -88,3 +88,20 @@ export function readField(field: string): Told {
       return { kind: 'nothing' };
   }
 }
+
+/** How much of an upstream is over. */
+export type Scoped = 'uri' | 'method' | 'key' | 'upstream';
+
+const SCOPES: Readonly<Record<Told['kind'], Scoped | undefined>> = {
+  everything: 'upstream',
+  method: 'method',
+  key: 'key',
+  turned: 'key',
+  uri: 'uri',
+  nothing: undefined,
+};
+
+/** How much these fields end, for the metrics. */
+export function scopesOf(fields: readonly string[]): ReadonlySet<Scoped> {
+  return new Set(fields.flatMap((field) => SCOPES[readField(field).kind] ?? []));
+}

@@ -7,12 +7,23 @@
  */
 import type { Signal } from '../protocol/signal.ts';
 import { createGenerations } from './generations.ts';
-import { ageMs, keptMsUnder, leftMs, sanitise, scopeUnder, ttlUnder } from './hints.ts';
+import { ageMs, keptMsUnder, leftMs, sanitise, scopeUnder } from './hints.ts';
 import { type Boarding, createInflight, type Schedule, scheduleTimeout } from './inflight.ts';
-import { createKeeper, type Kept, type LastAnswer, UNWATCHED_MS } from './keep.ts';
+import { createKeeper, type Kept, type LastAnswer } from './keep.ts';
 import { privateKey, publicKey } from './key.ts';
 import { EVERYTHING, type RemoteFound, type RemoteStore } from './remote-types.ts';
-import { droppedField, endedBy, keyField, lookupOf, methodField, readField, slotOf } from './shared.ts';
+import { freshHit, isDoubted, lasts, passed, staleHit } from './served.ts';
+import {
+  droppedField,
+  endedBy,
+  keyField,
+  lookupOf,
+  methodField,
+  readField,
+  type Scoped,
+  scopesOf,
+  slotOf,
+} from './shared.ts';
 import { Trailing } from './trailing.ts';
 import type {
   Cached,
@@ -22,7 +33,6 @@ import type {
   Entry,
   Invalidator,
   Load,
-  Loaded,
   Lookup,
   Scope,
   Store,
@@ -400,7 +410,7 @@ export function createCache(options: CacheOptions): Cache {
       const theirs = promised.map(uriField);
       generations.invalidateUris(upstream, theirs);
       for (const field of theirs) store.doubtUri(upstream, field, () => true);
-      void remote?.bump(upstream, theirs, 'quietly');
+      if (theirs.length > 0) void remote?.bump(upstream, theirs, 'quietly');
     },
     dropChain(upstream, id, partition) {
       generations.dropChain(id, partition);
@@ -411,62 +421,4 @@ export function createCache(options: CacheOptions): Cache {
       return inflight.flightCount;
     },
   };
-}
-
-function scopesOf(fields: readonly string[]): ReadonlySet<Scoped> {
-  return new Set(fields.flatMap((field) => SCOPES[readField(field).kind] ?? []));
-}
-
-/** How much of an upstream is over. */
-type Scoped = 'uri' | 'method' | 'key' | 'upstream';
-
-const SCOPES: Readonly<Record<ReturnType<typeof readField>['kind'], Scoped | undefined>> = {
-  everything: 'upstream',
-  method: 'method',
-  key: 'key',
-  turned: 'key',
-  uri: 'uri',
-  nothing: undefined,
-};
-
-function isDoubted(entry: Entry | undefined, floor: number): boolean {
-  return entry?.doubted === true || (entry !== undefined && entry.loadOrder <= floor);
-}
-
-/** Whether it may still be fresh when its changes have been told for a while. */
-function lasts({ ttlMs, receivedAt }: Entry, at: number): boolean {
-  return ttlMs === undefined || receivedAt + ttlMs > at + UNWATCHED_MS;
-}
-
-function freshHit(entry: Entry, { policy }: Lookup, scope: Scope, at: number): Cached<never> | undefined {
-  const ttlMs = leftMs(ttlUnder(policy, entry, scope), entry.receivedAt, at);
-  if (ttlMs === 0) return undefined;
-  const outcome: CacheOutcome = { kind: 'hit', tier: 'memory', ageMs: ageMs(entry.receivedAt, at), ttlMs };
-  return { kind: 'complete', tail: entry.tail, ttlMs, scope, outcome };
-}
-
-function staleHit(
-  entry: Entry,
-  { policy }: CacheRequest,
-  scope: Scope,
-  at: number,
-): Cached<never> | undefined {
-  if (at >= entry.receivedAt + keptMsUnder(policy, entry, scope)) return undefined;
-  const outcome: CacheOutcome = { kind: 'stale', ageMs: ageMs(entry.receivedAt, at) };
-  return { kind: 'complete', tail: entry.tail, ttlMs: 0, scope, outcome };
-}
-
-function passed<T>(
-  loaded: Loaded<T>,
-  { policy }: CacheRequest,
-  why: Extract<CacheOutcome, { kind: 'bypass' }>['why'],
-  at: number,
-): Cached<T> {
-  const outcome: CacheOutcome = { kind: 'bypass', why };
-  if (loaded.kind !== 'complete') return { kind: 'other', value: loaded.value, outcome };
-  const hints = sanitise(loaded.hints);
-  const scope = scopeUnder(policy, hints.scope);
-  const { receivedAt, tail } = loaded;
-  const ttlMs = leftMs(ttlUnder(policy, { ttlMs: hints.ttlMs, receivedAt }, scope), receivedAt, at);
-  return { kind: 'complete', tail, ttlMs, scope, outcome };
 }
