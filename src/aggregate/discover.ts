@@ -9,14 +9,7 @@
 import type { Cached } from '../cache/types.ts';
 import { readHead } from '../protocol/headers.ts';
 import { objectMembers } from '../protocol/json.ts';
-import {
-  CURRENT_VERSION,
-  META_CAPABILITIES,
-  META_CLIENT_INFO,
-  META_SERVER_INFO,
-  META_VERSION,
-  SUPPORTED_VERSIONS,
-} from '../protocol/meta.ts';
+import { CURRENT_VERSION, GATEWAY_META, META_SERVER_INFO, SUPPORTED_VERSIONS } from '../protocol/meta.ts';
 import { methodRow, type Primitive } from '../protocol/methods.ts';
 import { keyTexts, type Params, paramsText } from '../protocol/params.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
@@ -235,12 +228,6 @@ function probing(signal: Signal): Asking {
     waiting: () => () => undefined,
   };
 }
-
-const GATEWAY_META = JSON.stringify({
-  [META_VERSION]: CURRENT_VERSION,
-  [META_CLIENT_INFO]: { name: 'headgate', version: '1' },
-  [META_CAPABILITIES]: {},
-});
 
 /** The members of `_meta` where the gateway asks on its own, as JSON. */
 export function gatewayMeta(): string {

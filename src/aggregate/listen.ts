@@ -38,7 +38,7 @@ export interface ListenDeps {
 }
 
 /** What of a listen one upstream is asked. */
-export interface ListenPart {
+export interface ListenShare {
   readonly config: Member['config'];
   readonly filter: ListenFilter;
   readonly meta: string;
@@ -82,7 +82,7 @@ export async function planListen(
   filter: ListenFilter,
   { head }: Pick<McpRequest, 'head'>,
   asking: Asking,
-): Promise<readonly ListenPart[]> {
+): Promise<readonly ListenShare[]> {
   const { members, routing, discovery, learner } = deps;
   const { partition } = asking;
   const uris = filter.resourceSubscriptions;
@@ -96,7 +96,7 @@ export async function planListen(
     known[i] === 'learn' ? routing.listenedAt(uri, head, partition, 'listed') : known[i],
   );
   const tasks = (filter.taskIds ?? []).map((taskId) => routing.taskListenedAt(taskId, head));
-  return members.flatMap((member): ListenPart[] => {
+  return members.flatMap((member): ListenShare[] => {
     const { rank, config } = member;
     if (!config.subscribe || isBarred(config, head)) return [];
     const { lists, resources } = tells[rank] ?? TELLS_NOTHING;

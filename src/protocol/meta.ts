@@ -15,6 +15,13 @@ export const META_TRANSLATED = 'dev.headgate/translated';
 export const SUPPORTED_VERSIONS: readonly string[] = ['2026-07-28'];
 export const CURRENT_VERSION = '2026-07-28';
 
+/** `_meta` of what the gateway asks on its own, as JSON. */
+export const GATEWAY_META = JSON.stringify({
+  [META_VERSION]: CURRENT_VERSION,
+  [META_CLIENT_INFO]: { name: 'headgate', version: '1' },
+  [META_CAPABILITIES]: {},
+});
+
 /** Request `_meta` that cannot change an answer: not part of a cache key. */
 export const META_WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   META_VERSION, // stands in the key on its own

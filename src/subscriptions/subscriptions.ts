@@ -24,7 +24,7 @@ export interface SubscriptionsDeps extends Pick<HubDeps, 'cache' | 'log' | 'noti
 }
 
 /** What of a client's listen one upstream is asked. */
-export interface ListenPart {
+export interface ListenShare {
   readonly config: UpstreamConfig;
   readonly filter: ListenFilter;
   /** JSON members of `params._meta`: callers with others are told apart. */
@@ -48,7 +48,7 @@ export interface ListenOrder {
   /** JSON text of its id. */
   readonly id: string;
   readonly head: Head;
-  readonly parts: readonly ListenPart[];
+  readonly parts: readonly ListenShare[];
   /** How long the acknowledgment may take. */
   readonly withinMs: number;
   /** Fires when the client has left. */

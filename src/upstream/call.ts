@@ -10,6 +10,7 @@ import { failure, type Stage, traitsOf } from './failure.ts';
 import { type Head, requestHeaders, secondsOf } from './head.ts';
 import type { HeldBytes } from './held.ts';
 import { type Expected, readMessage } from './message.ts';
+import { attemptOf } from './outcomes.ts';
 import type { Endpoint } from './pool.ts';
 import type { AttemptOutcome, Failure, ReadOutcome, ReadRequest } from './types.ts';
 
@@ -156,15 +157,4 @@ export function unusableHead(head: Head): Failure | undefined {
   const retryAfterSeconds = secondsOf(head.retryAfter);
   const rest = retryAfterSeconds === undefined ? { status } : { status, retryAfterSeconds };
   return failure('http_5xx', 'destination_unavailable', `status ${status}`, rest);
-}
-
-function attemptOf(outcome: Exclude<ReadOutcome, { kind: 'large' }>): AttemptOutcome | undefined {
-  switch (outcome.kind) {
-    case 'answer':
-      return outcome.answer.kind === 'error' ? 'rpc_error' : 'ok';
-    case 'refused':
-      return 'http_4xx';
-    case 'failure':
-      return traitsOf(outcome.failure.kind).attempt;
-  }
 }

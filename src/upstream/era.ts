@@ -12,6 +12,7 @@ import {
 } from '../protocol/errors.ts';
 import { arrayElements, memberOf, stringValue } from '../protocol/json.ts';
 import { CURRENT_VERSION } from '../protocol/meta.ts';
+import { OF_THE_CALLER } from './outcomes.ts';
 import type { Failure, ReadOutcome } from './types.ts';
 
 /** Failures of a process that was there. */
@@ -27,8 +28,6 @@ const MODERN: ReadonlySet<number> = new Set([
 ]);
 /** Statuses by which a server of another era answers. */
 export const OTHER_ERA: ReadonlySet<number> = new Set([400, 404, 405, 406, 415]);
-/** Statuses that are about who asks, and when. */
-const UNDECIDED: ReadonlySet<number> = new Set([401, 403, 407, 408, 421, 425, 429]);
 
 /**
  * What came of a `server/discover`. Processes of an older era may end, or say nothing, when they are asked what they
@@ -39,7 +38,7 @@ export function eraOf(outcome: ReadOutcome, over: 'http' | 'process'): 'modern' 
     case 'refused':
       return OTHER_ERA.has(outcome.status) ? 'legacy' : 'undecided';
     case 'answer':
-      return UNDECIDED.has(outcome.status) ? 'undecided' : eraOfAnswer(outcome);
+      return OF_THE_CALLER.has(outcome.status) ? 'undecided' : eraOfAnswer(outcome);
     case 'failure':
       return over === 'process' && NO_WORD.has(outcome.failure.kind) ? 'legacy' : 'undecided';
     case 'large':

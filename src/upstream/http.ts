@@ -11,6 +11,7 @@ import { openListening } from './listen.ts';
 import type { ListenDeps } from './listen-held.ts';
 import { ListenStream } from './listen-stream.ts';
 import { LISTEN_TIMES, type ListenTimes } from './listen-times.ts';
+import { errorTypeOf } from './outcomes.ts';
 import { type Endpoint, openEndpoint, sumStats } from './pool.ts';
 import { streamOnce } from './stream.ts';
 import { inTurns } from './turns.ts';
@@ -40,11 +41,6 @@ export interface UpstreamDeps {
   /** Changes of state that an operator wants to read. *Never* holds credentials. */
   readonly log?: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
-
-/** JSON-RPC codes that may be a label (reference/metrics.md); any other is `other`. */
-const LABEL_CODES: ReadonlySet<number> = new Set([
-  -32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022,
-]);
 
 /** Opens an upstream; nothing is connected before the first call. */
 export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpstream {
@@ -212,16 +208,4 @@ const HANGING_MS = 4_000;
 /** What a timeout of this read says: under a deadline that a healthy upstream keeps easily, that it hangs. */
 function timeoutVerdict({ deadlineMs }: ReadRequest, responseMs: number, waitedMs: number): Verdict {
   return deadlineMs !== undefined && deadlineMs < responseMs && waitedMs >= HANGING_MS ? 'hung' : 'timed_out';
-}
-
-function errorTypeOf(outcome: Exclude<ReadOutcome, { kind: 'large' }>): string {
-  switch (outcome.kind) {
-    case 'answer':
-      if (outcome.answer.kind === 'result') return '';
-      return LABEL_CODES.has(outcome.answer.code) ? String(outcome.answer.code) : 'other';
-    case 'refused':
-      return 'other';
-    case 'failure':
-      return traitsOf(outcome.failure.kind).errorType;
-  }
 }

@@ -1,4 +1,4 @@
-/** What servers of an older era say: of themselves, and when they ask. *Never* I/O. */
+/** What servers of an older era say of themselves. *Never* I/O. */
 import { tailMembers } from '../protocol/answer.ts';
 import { memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
 
@@ -26,15 +26,4 @@ export function readHello(tail: Uint8Array): Hello | undefined {
     capabilities: new Map(entries.map((entry) => [entry.key, textOf(tail, entry)])),
     instructions: isText ? textOf(tail, instructions) : undefined,
   };
-}
-
-/** A request of the server's own. */
-export function readQuestion(
-  message: Uint8Array,
-): { readonly id: string; readonly method: string } | undefined {
-  const members = objectMembers(message, 0) ?? [];
-  const id = memberOf(members, 'id');
-  const method = memberOf(members, 'method');
-  const name = method && stringValue(message, method);
-  return id === undefined || name === undefined ? undefined : { id: textOf(message, id), method: name };
 }

@@ -5,14 +5,15 @@
  * Requests go out without what `_meta` of this era says of itself: a server that knows both would not believe it.
  * Whoever finds the session gone opens the next one for all who wait. *Never* rejects.
  */
-import { METHOD_NOT_FOUND } from '../protocol/errors.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { isModern } from './era.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { SESSION_HEADER } from './head.ts';
 import { isForgotten, isSuspect } from './legacy-forgotten.ts';
-import { type Hello, readHello, readQuestion } from './legacy-hello.ts';
+import { type Hello, readHello } from './legacy-hello.ts';
 import { withoutEnvelope } from './legacy-params.ts';
+import { OF_THE_CALLER } from './outcomes.ts';
+import { declined } from './questions.ts';
 import type { Failure, ReadOutcome, ReadRequest, StreamOutcome, Upstream } from './types.ts';
 
 /** The newest revision of the older era, and others that are understood. */
@@ -224,23 +225,16 @@ export class LegacySession {
     clearTimeout(timer);
   }
 
-  /** A server asks only what the client said it can: nothing here. Some ask all the same, and wait. */
+  /** Answers what the server asks of its own accord: see `questions.ts`. */
   decline(opened: Opened, message: Uint8Array): void {
-    const request = readQuestion(message);
-    if (request === undefined || this.#answering >= MAX_ANSWERING) return;
-    const answer =
-      request.method === 'ping'
-        ? '"result":{}'
-        : `"error":{"code":${METHOD_NOT_FOUND},"message":"The client does not offer this"}`;
+    const words = declined(message);
+    if (words === undefined || this.#answering >= MAX_ANSWERING) return;
     this.#answering++;
-    void this.#send(opened, request.method, `{"jsonrpc":"2.0","id":${request.id},${answer}}`).finally(() => {
+    void this.#send(opened, words.method, words.answer).finally(() => {
       this.#answering--;
     });
   }
 }
-
-/** Statuses that say something of who asks or of the moment, not of what was asked. */
-const OF_THE_CALLER: ReadonlySet<number> = new Set([401, 403, 407, 408, 421, 425, 429]);
 
 /** What of a refused `initialize` is told to whoever asked something else: not what it says of `initialize`. */
 function unopenedBy(outcome: ReadOutcome): ReadOutcome {

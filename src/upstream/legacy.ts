@@ -70,12 +70,12 @@ export async function callTranslated(session: Interlocutor, request: StreamReque
   const id = members && memberOf(members, 'id');
   const params = members && memberOf(members, 'params');
   if (body === undefined || id === undefined)
-    return failed('too_large', `a call above ${MAX_CALL_BYTES} bytes cannot be translated`);
+    return failed(`a call above ${MAX_CALL_BYTES} bytes cannot be translated`);
   return new LegacyCall(session, request, textOf(body, id), params ? textOf(body, params) : '{}').begin();
 }
 
-function failed(kind: 'too_large' | 'broken', detail: string): StreamOutcome {
-  return { kind: 'failure', failure: failure(kind, 'http_request_error', detail) };
+function failed(detail: string): StreamOutcome {
+  return { kind: 'failure', failure: failure('too_large', 'http_request_error', detail) };
 }
 
 async function collected(body: StreamRequest['body']): Promise<Uint8Array | undefined> {
@@ -246,9 +246,12 @@ function reasonOf(outcome: ReadOutcome): ReturnType<typeof failure> {
 const EVENT = encoder.encode('event: message\ndata: ');
 const EVENT_END = encoder.encode('\n\n');
 const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = 0x20;
 
 /** JSON has line ends between its tokens only: there a space does as well. */
 function eventOf(message: Uint8Array): Uint8Array {
-  const line = message.map((byte) => (byte === LF || byte === 0x0d ? 0x20 : byte));
+  const broken = message.includes(LF) || message.includes(CR);
+  const line = broken ? message.map((byte) => (byte === LF || byte === CR ? SPACE : byte)) : message;
   return joinBytes([EVENT, line, EVENT_END]);
 }

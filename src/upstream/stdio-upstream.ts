@@ -1,18 +1,18 @@
 /** An upstream that is a process, as the rest of the gateway sees one. */
 import type { ProcessConfig, UpstreamConfig } from '../config/types.ts';
 import { Balance } from './balance.ts';
-import { traitsOf } from './failure.ts';
 import { HeldBytes } from './held.ts';
 import type { UpstreamDeps } from './http.ts';
 import { callTranslated, type Interlocutor } from './legacy.ts';
 import { openListening } from './listen.ts';
 import type { ListenDeps } from './listen-held.ts';
 import { LISTEN_TIMES } from './listen-times.ts';
+import { errorTypeOf } from './outcomes.ts';
 import type { Endpoint } from './pool.ts';
 import { StdioWire } from './stdio.ts';
 import { StdioListenStream } from './stdio-listen.ts';
 import { Supervisor } from './supervisor.ts';
-import type { Listening, ReadOutcome } from './types.ts';
+import type { Listening } from './types.ts';
 import type { BaseUpstream } from './upstream.ts';
 
 const NOTHING_THERE = (): never => {
@@ -122,9 +122,4 @@ export function createStdio(
       },
     },
   };
-}
-
-function errorTypeOf(outcome: ReadOutcome): string {
-  if (outcome.kind === 'failure') return traitsOf(outcome.failure.kind).errorType;
-  return outcome.kind === 'answer' && outcome.answer.kind === 'error' ? String(outcome.answer.code) : '';
 }

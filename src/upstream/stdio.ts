@@ -11,11 +11,13 @@ import { JsonWatch } from '../protocol/json-watch.ts';
 import { cancelledBy, readNotice } from '../protocol/notice.ts';
 import type { Signal } from '../protocol/signal.ts';
 import type { Child } from './child.ts';
-import { CANCELLED, failure, traitsOf } from './failure.ts';
+import { CANCELLED, failure } from './failure.ts';
 import { wholeLarge } from './large.ts';
 import type { SessionEvents } from './legacy-listen.ts';
 import type { SessionWire } from './legacy-session.ts';
-import { cancelled, decline, replaced, withToken } from './stdio-words.ts';
+import { attemptOf } from './outcomes.ts';
+import { declined } from './questions.ts';
+import { cancelled, replaced, withToken } from './stdio-words.ts';
 import type { Supervisor } from './supervisor.ts';
 import type {
   AttemptOutcome,
@@ -198,8 +200,11 @@ export class StdioWire implements SessionWire {
     switch (watch.kind) {
       case 'response':
         return this.#answered(watch.id ?? '', bytes);
-      case 'request':
-        return decline(child, bytes);
+      case 'request': {
+        const words = declined(bytes);
+        if (words !== undefined) child.send(words.answer);
+        return;
+      }
       case 'notification':
         if (this.#progressed(bytes) || this.#followed(bytes)) return;
         for (const listener of this.#listeners) listener.push(bytes);
@@ -266,11 +271,6 @@ export class StdioWire implements SessionWire {
 }
 
 const failed = (reason: Failure): ReadOutcome => ({ kind: 'failure', failure: reason });
-
-function attemptOf(outcome: ReadOutcome): AttemptOutcome | undefined {
-  if (outcome.kind === 'failure') return traitsOf(outcome.failure.kind).attempt;
-  return outcome.kind === 'answer' && outcome.answer.kind === 'error' ? 'rpc_error' : 'ok';
-}
 
 /** Whether it is a complete result with this array: what is too large to be kept is not looked at any further. */
 function isWhole({ resultType, result }: Extract<Answer, { kind: 'result' }>, array: string): boolean {

@@ -5,7 +5,7 @@
  * older era answers with an error that only this era knows, or the other way round. *Spec:* protocol digest, "Eras".
  */
 import type { UpstreamConfig } from '../config/types.ts';
-import { CURRENT_VERSION, META_CAPABILITIES, META_CLIENT_INFO, META_VERSION } from '../protocol/meta.ts';
+import { CURRENT_VERSION, GATEWAY_META } from '../protocol/meta.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { eraOf, isDoubtful, isModern, OTHER_ERA } from './era.ts';
 import { createHttp, type UpstreamDeps } from './http.ts';
@@ -164,7 +164,12 @@ class EitherEra implements Upstream {
     if (now - this.#doubtedAt < DOUBT_MS) return;
     this.#doubtedAt = now;
     await this.#discover({
-      ...{ method: 'server/discover', name: undefined, params: DISCOVER_PARAMS, version: CURRENT_VERSION },
+      ...{
+        method: 'server/discover',
+        name: undefined,
+        params: `{"_meta":${GATEWAY_META}}`,
+        version: CURRENT_VERSION,
+      },
       ...{ headers, idempotent: true, signal: new Abort() },
       ...{ deadlineMs: JUDGE_MS, maxBytes: MAX_DISCOVER_BYTES },
     });
@@ -198,9 +203,3 @@ class EitherEra implements Upstream {
       for (const listening of [...this.#listenings]) listening.move();
   }
 }
-
-const DISCOVER_PARAMS = `{"_meta":${JSON.stringify({
-  [META_VERSION]: CURRENT_VERSION,
-  [META_CLIENT_INFO]: { name: 'headgate', version: '1' },
-  [META_CAPABILITIES]: {},
-})}}`;

@@ -158,6 +158,24 @@ for (const era of ['legacy', 'modern']) {
   });
 }
 
+test('R45: error types are a closed set, whatever number a process sends', async () => {
+  const { upstream, seen } = started([
+    '-e',
+    `require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+       const { id, method, params } = JSON.parse(line);
+       const result = { resultType: 'complete', supportedVersions: ['${VERSION}'], capabilities: {} };
+       const error = { code: Number(params.uri), message: 'no' };
+       const answer = method === 'server/discover' ? { result } : { error };
+       if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, ...answer }));
+     });`,
+  ]);
+  for (const uri of ['-32602', '-32099', '7']) await read(upstream, 'resources/read', { uri });
+  const types = seen.operations
+    .filter(({ method }) => method === 'resources/read')
+    .map(({ errorType }) => errorType);
+  assert.deepEqual(types, ['-32602', 'other', 'other']);
+});
+
 describe('a process of an older era', () => {
   for (const [kind, what] of [
     ['strict', 'ends'],
