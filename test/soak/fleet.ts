@@ -17,8 +17,8 @@ export interface Running {
   readonly startedAt: number;
 }
 
-/** New work is on its way for less: nothing is sent to a gateway for so long before it is told to stop. */
-const LEAVE_MS = 200;
+/** Work is on its way for less, also what waits before it asks: nothing is sent for so long before it is told to stop. */
+const LEAVE_MS = 500;
 /** What a gateway said last explains its end. */
 const OUTPUT_CHARS = 2_000;
 
