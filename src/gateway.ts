@@ -24,6 +24,7 @@ import { createRemainders } from './cache/remainders.ts';
 import { createCache } from './cache/through.ts';
 import type { HeadgateConfig, RouteConfig, UpstreamConfig } from './config/types.ts';
 import { createEdge } from './edge/server.ts';
+import { Clients } from './legacy/clients.ts';
 import type { DropReason } from './observability/labels.ts';
 import { createLogger, onceLogger } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
@@ -133,6 +134,11 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
         if (before.kind !== 'seen') subscriptions.arrived(route.path, listsOf(standing.seen));
       }
       if (standing.kind === before.kind) return;
+      if (standing.kind === 'legacy' && member.config.protocol === 'modern')
+        log.error(
+          { route: route.path, upstream: name, answered: standing.why },
+          'the upstream speaks an older revision, which `protocol: modern` does not allow: write `protocol: auto`',
+        );
       log.info({ route: route.path, upstream: name, standing: standing.kind }, 'upstream probed');
     };
     const discovery = new Discovery({ ...deps, members, version: io.version, onStanding });
@@ -172,15 +178,25 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       if (heard !== undefined) gauges.subscription(upstream.name, heard ? 'up' : 'down');
     }
   });
-  const handle = createPipeline({
+  const pipeline = createPipeline({
     ...deps,
     routes,
     subscriptions,
     repeats: new Repeats(),
     version: io.version,
   });
+  const clients = new Clients({
+    handle: pipeline,
+    routes: new Map(
+      [...routes].map(([path, { identify, config: route }]) => [
+        path,
+        { identify, legacyClients: route.legacyClients },
+      ]),
+    ),
+    now,
+  });
   const edge = createEdge({
-    ...{ config, handle, metrics, log, now },
+    ...{ config, handle: clients.handle, metrics, log, now },
     checks: () => (redis?.required === true ? [{ name: 'redis', holds: remote?.state === 'up' }] : []),
   });
 
@@ -197,6 +213,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
 
   const closeUpstreams = async (): Promise<void> => {
     for (const route of routes.values()) route.discovery.stop();
+    clients.close();
     subscriptions.close();
     await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
     await remote?.close();

@@ -378,7 +378,7 @@ function answerFrom(
   exchange: Exchange,
 ): Soon<Reply> {
   exchange.facts.upstream = member.config.name;
-  if (request.row.body === 'streamed') return callThrough(deps, member, request, exchange);
+  if (request.row.body === 'streamed') return callThrough(deps, member, request, context, exchange);
   const fresh = route.config.cache ? freshAgain(deps, member, request, context) : undefined;
   if (fresh !== undefined) return readReply(member, request, fresh, exchange);
   const caller = asking(deps, route, request, context, exchange);

@@ -46,9 +46,11 @@ function describe(standing: Standing, protocol: UpstreamConfig['protocol']): str
     case 'unseen':
       return printable(`not seen yet (${standing.why})`);
     case 'legacy':
-      return protocol === 'modern'
-        ? 'speaks an older revision: write protocol: auto to have it translated'
-        : 'speaks other revisions only';
+      return printable(
+        protocol === 'modern'
+          ? `speaks an older revision (it answered ${standing.why}): write protocol: auto to have it translated`
+          : `speaks other revisions only (it answered ${standing.why})`,
+      );
   }
 }
 

@@ -184,6 +184,7 @@ async function load(
     headers: forwardedHeaders(member.config, asking.head),
     idempotent: row.idempotent,
     signal,
+    caller: asking.partition,
     maxBytes: question.maxBytes,
     ...(flow !== undefined && { flow }),
     ...(deadlineMs !== undefined && { deadlineMs }),

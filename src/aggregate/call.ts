@@ -24,6 +24,7 @@ export async function callThrough(
   deps: Pick<AskDeps, 'logOnce' | 'now'>,
   member: Member,
   request: McpRequest,
+  partition: string,
   exchange: Exchange,
 ): Promise<Reply> {
   const { body, id } = request;
@@ -40,6 +41,7 @@ export async function callThrough(
     body: body.kind === 'whole' ? body.bytes : watched(body.bytes, body.rest, watch),
     idempotent: request.row.idempotent,
     signal: exchange.signal,
+    caller: partition,
   });
   exchange.facts.upstreamMs = (exchange.facts.upstreamMs ?? 0) + (now() - startedAt);
   const knownId = (): string | undefined => id ?? watch.id;

@@ -56,8 +56,8 @@ export function toldBy({ capabilities, assumed }: Seen): Tells {
 export type Standing =
   | { readonly kind: 'seen'; readonly seen: Seen }
   | { readonly kind: 'unseen'; readonly why: string }
-  /** Speaks other revisions only. */
-  | { readonly kind: 'legacy' };
+  /** Speaks other revisions only. `why`: what it answered. */
+  | { readonly kind: 'legacy'; readonly why: string };
 
 /** What one answer says of the upstream it came from. */
 export type Saying =
@@ -65,7 +65,7 @@ export type Saying =
   /** Of this era, and yet no discover result. */
   | { readonly kind: 'modern'; readonly why: string }
   /** `stated`: it named the revisions it speaks; `guessed` from the way it refused. */
-  | { readonly kind: 'legacy'; readonly proof: 'stated' | 'guessed' }
+  | { readonly kind: 'legacy'; readonly proof: 'stated' | 'guessed'; readonly why: string }
   | { readonly kind: 'nothing'; readonly why: string };
 
 /** Whom an answer teaches: the gateway's own question shows the era, but not what a caller would be shown. */
@@ -80,7 +80,6 @@ const SEEN_BY_CALLERS: Standing = {
   kind: 'seen',
   seen: { capabilities: ASSUMED, instructions: undefined, versions: [CURRENT_VERSION], assumed: true },
 };
-const LEGACY: Standing = { kind: 'legacy' };
 
 /** What is known to everybody after an answer; `before` itself where nothing changes. */
 export function learnt(before: Standing, said: Saying, pupil: Pupil): Standing {
@@ -91,10 +90,11 @@ export function learnt(before: Standing, said: Saying, pupil: Pupil): Standing {
       return isSeen ? before : SEEN_BY_CALLERS;
     case 'modern':
       return isSeen ? before : { kind: 'unseen', why: said.why };
-    case 'legacy':
-      if (pupil === 'everybody' && said.proof === 'stated') return LEGACY;
+    case 'legacy': {
+      const isStated = pupil === 'everybody' && said.proof === 'stated';
       // What was seen is remembered through outages; and a caller's own headers can be what a server refuses.
-      return isSeen || pupil === 'caller' ? before : LEGACY;
+      return !isStated && (isSeen || pupil === 'caller') ? before : { kind: 'legacy', why: said.why };
+    }
     case 'nothing':
       return before.kind === 'unseen' && pupil !== 'caller' ? { kind: 'unseen', why: said.why } : before;
   }
@@ -103,7 +103,7 @@ export function learnt(before: Standing, said: Saying, pupil: Pupil): Standing {
 /** What stands in the answer to the caller for whom this was said; `shared` where it says too little. */
 export function toCaller(said: Saying, shared: Standing): Standing {
   if (said.kind === 'seen') return said;
-  return said.kind === 'legacy' && said.proof === 'stated' ? LEGACY : shared;
+  return said.kind === 'legacy' && said.proof === 'stated' ? { kind: 'legacy', why: said.why } : shared;
 }
 
 /** Reads what came of a discover. */
@@ -113,7 +113,7 @@ export function sayingOf(cached: Cached<Told>): Saying {
   if (seen === undefined) return { kind: 'nothing', why: 'not a discover result' };
   return seen.versions.includes(CURRENT_VERSION)
     ? { kind: 'seen', seen }
-    : { kind: 'legacy', proof: 'stated' };
+    : { kind: 'legacy', proof: 'stated', why: `revisions ${seen.versions.join(', ').slice(0, 100)}` };
 }
 
 /** Statuses by which a server of an older era answers a discover. *Spec:* basic/versioning. */
@@ -125,7 +125,7 @@ function saidInstead(told: Told): Saying {
       return saidByError(told);
     case 'refused':
       return LEGACY_STATUS.has(told.status)
-        ? { kind: 'legacy', proof: 'guessed' }
+        ? { kind: 'legacy', proof: 'guessed', why: `HTTP ${told.status}` }
         : { kind: 'nothing', why: `HTTP ${told.status}` };
     case 'failure':
       return { kind: 'nothing', why: told.failure.kind };
@@ -143,16 +143,16 @@ function saidByError({ code, status, data }: Extract<Told, { kind: 'error' }>): 
       return { kind: 'modern', why };
     case UNSUPPORTED_VERSION: {
       const supported = supportedOf(data);
-      if (supported === undefined) return { kind: 'legacy', proof: 'guessed' };
+      if (supported === undefined) return { kind: 'legacy', proof: 'guessed', why };
       return supported.includes(CURRENT_VERSION)
         ? { kind: 'modern', why }
-        : { kind: 'legacy', proof: 'stated' };
+        : { kind: 'legacy', proof: 'stated', why };
     }
     default: {
       // Every server of this era knows the method, whatever the status of its answer.
       const isUnknown = code === METHOD_NOT_FOUND && status < 300;
       return isUnknown || LEGACY_STATUS.has(status)
-        ? { kind: 'legacy', proof: 'guessed' }
+        ? { kind: 'legacy', proof: 'guessed', why }
         : { kind: 'nothing', why };
     }
   }

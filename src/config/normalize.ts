@@ -201,6 +201,7 @@ function normalizeRoute(route: AuthoredRoute): RouteConfig {
       upstream,
     })),
     partial: route.partial,
+    legacyClients: route.legacyClients,
     pageSize: route.pageSize,
     cache: route.cache,
   };

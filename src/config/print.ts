@@ -155,8 +155,9 @@ function redisEndpointShape(endpoint: RedisConfig['endpoint']): Readonly<Record<
   return { [kind]: { nodes: nodes.map(formatAddress), ...Object.fromEntries(shown) } };
 }
 
-function routeShape({ path, upstreams, rules, partial, pageSize, cache }: RouteConfig) {
-  return { path, upstreams, rules: rules.map(ruleShape), partial, pageSize, cache };
+function routeShape(route: RouteConfig) {
+  const { path, upstreams, rules, partial, pageSize, cache, legacyClients } = route;
+  return { path, upstreams, rules: rules.map(ruleShape), partial, pageSize, cache, legacyClients };
 }
 
 function ruleShape({ method, name, headers, upstream }: RuleConfig) {

@@ -75,6 +75,9 @@ export const routeSchema = mapping(
       description: 'Most items on a page of a merged list (a page also ends at 1 MiB).',
     }),
     cache: flag().default(true).meta({ description: 'False: this route neither looks up nor stores.' }),
+    legacyClients: flag().default(true).meta({
+      description: 'False: clients of 2025-11-25 and older are told that they are not served here.',
+    }),
   },
   'write a route such as { path: /mcp, upstreams: [docs] }',
 );

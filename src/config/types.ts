@@ -116,6 +116,8 @@ export interface RouteConfig {
   readonly upstreams: readonly string[];
   readonly rules: readonly RuleConfig[];
   readonly partial: 'allow' | 'fail';
+  /** Whether clients of 2025-11-25 and older are served. */
+  readonly legacyClients: boolean;
   readonly pageSize: number;
   readonly cache: boolean;
 }

@@ -13,6 +13,7 @@ import {
   PARAM_HEADER_PREFIX,
   PROTOCOL_VERSION_HEADER,
 } from '../protocol/headers.ts';
+import { SESSION_HEADER } from '../protocol/legacy.ts';
 
 /** What the protocol and its clients send beside what every page may send anyway. */
 const ALLOWED = [
@@ -22,14 +23,14 @@ const ALLOWED = [
   PROTOCOL_VERSION_HEADER,
   METHOD_HEADER,
   NAME_HEADER,
-  'mcp-session-id',
+  SESSION_HEADER,
   'last-event-id',
   'traceparent',
   'tracestate',
   'baggage',
   'x-api-key',
 ];
-const EXPOSED = 'Cache-Status, Age, WWW-Authenticate, Retry-After, Proxy-Status';
+const EXPOSED = 'Cache-Status, Age, WWW-Authenticate, Retry-After, Proxy-Status, Mcp-Session-Id';
 /** As long as browsers keep a preflight at most (Chromium: two hours). */
 const MAX_AGE_SECONDS = '7200';
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
@@ -76,7 +77,7 @@ export function createCors(config: Pick<HeadgateConfig, 'upstreams' | 'cache'>, 
       return [
         ...['Access-Control-Allow-Origin', origin],
         ...['Vary', 'Origin, Access-Control-Request-Headers'],
-        ...['Access-Control-Allow-Methods', 'POST'],
+        ...['Access-Control-Allow-Methods', 'POST, GET, DELETE'],
         ...(names.length > 0 ? ['Access-Control-Allow-Headers', names.join(', ')] : []),
         ...['Access-Control-Max-Age', MAX_AGE_SECONDS],
       ];

@@ -1,5 +1,5 @@
 /**
- * The path of a POST through the edge: head → body → request path → reply.
+ * The path of a POST through the edge: head → body → request path → reply. GET and DELETE of older clients go the same.
  *
  * Node's request and response are taken as they are: of Fastify's lifecycle a POST to an MCP endpoint needs
  * nothing, and a cache hit would pay for all of it.
@@ -8,7 +8,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
 import { INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
 import type { Inbound, Reply } from '../protocol/exchange.ts';
-import { METHOD_HEADER } from '../protocol/headers.ts';
+import { METHOD_HEADER, PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
+import { SESSION_HEADER } from '../protocol/legacy.ts';
 import { methodRow } from '../protocol/methods.ts';
 import { BodyError, type BodyPlan, type Collected } from './body.ts';
 import { type EdgeContext, Live, nothingFollowsOn } from './live.ts';
@@ -35,7 +36,7 @@ const BUG = refusal(INTERNAL_ERROR, 'Internal error of the gateway', {
   proxyError: 'proxy_internal_error',
 });
 
-/** Takes a POST. */
+/** Takes a POST, or a GET or DELETE of an older client's session. */
 export type Endpoint = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Makes the endpoint of a listener. */
@@ -47,6 +48,7 @@ export function createEndpoint(context: EdgeContext): Endpoint {
     const { head } = live;
     const arrival: Arrival = {
       head,
+      verb: verbOf(live) ?? 'POST',
       headerCount: request.rawHeaders.length / 2,
       target: request.url ?? '',
       httpVersion: request.httpVersion,
@@ -78,9 +80,15 @@ export function createEndpoint(context: EdgeContext): Endpoint {
  * Clients take a server whose discover fails for one of an older era, and never ask again; what names no method is a
  * notification, which costs less than its refusal.
  */
-function isShed({ head }: Live): boolean {
-  const method = head.headers.get(METHOD_HEADER);
-  return method !== undefined && methodRow(method).route !== 'discover';
+function isShed({ head: { headers } }: Live): boolean {
+  const method = headers.get(METHOD_HEADER);
+  if (method !== undefined) return methodRow(method).route !== 'discover';
+  // Older clients name no method. The first thing that they ask comes without these.
+  return headers.has(SESSION_HEADER) || headers.has(PROTOCOL_VERSION_HEADER);
+}
+
+function verbOf({ request: { method } }: Live): Inbound['verb'] {
+  return method === 'GET' || method === 'DELETE' ? method : undefined;
 }
 
 /** Goes on with a request whose body is there, or begun. */
@@ -90,7 +98,7 @@ export function onCollected(live: Live, body: Collected): void {
   if (live.refusal !== undefined) {
     return refuse(live, live.refusal, body.kind === 'whole' ? readableId(body.bytes) : undefined);
   }
-  run(live, { route: live.route as string, head: live.head, body });
+  run(live, { route: live.route as string, verb: verbOf(live), head: live.head, body });
 }
 
 function run(live: Live, inbound: Inbound): void {

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { ListenConfig } from '../config/types.ts';
+import { SESSION_HEADER } from '../protocol/legacy.ts';
 import { createEndpoint } from './endpoint.ts';
 import { onClientEnd } from './half-close.ts';
 import { type EdgeContext, liveOn } from './live.ts';
@@ -28,13 +29,20 @@ export function createMcpServer({ limits }: ListenConfig, context: EdgeContext):
     // A POST does not enter Fastify's lifecycle: it needs nothing of it, and every cache hit would pay for it.
     serverFactory: (others) =>
       openServer(limits, context, (request, response) =>
-        request.method === 'POST' ? endpoint(request, response) : others(request, response),
+        request.method === 'POST' || isOfSession(request)
+          ? endpoint(request, response)
+          : others(request, response),
       ),
     clientErrorHandler: (error, socket) => onClientError(context, error, socket),
     frameworkErrors: (_error, request, reply) => onFrameworkError(context, request, reply),
   });
   addOthers(app, context);
   return app;
+}
+
+/** Older clients read and end their sessions so; whoever names none is told that this is no method here. */
+function isOfSession({ method, headers }: IncomingMessage): boolean {
+  return (method === 'GET' || method === 'DELETE') && headers[SESSION_HEADER] !== undefined;
 }
 
 function openServer(limits: ListenConfig['limits'], context: EdgeContext, listener: Listener): Server {

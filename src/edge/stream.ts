@@ -52,7 +52,7 @@ export function abandon(iterator: AsyncIterator<Uint8Array>): void {
 export function listen(live: Live, { opening, closing, feed }: Extract<Reply, { kind: 'listen' }>): void {
   const { sweeper, shedding, phase } = live.context;
   if (!live.streaming) live.beginStream(200, {}, 'listen');
-  live.write(eventOf(opening));
+  if (opening !== undefined) live.write(eventOf(opening));
   const heart = new Heart(live);
   const over = (): void => {
     sweeper.delete(heart);
@@ -60,7 +60,7 @@ export function listen(live: Live, { opening, closing, feed }: Extract<Reply, { 
   };
   live.endListen = () => {
     over();
-    live.end(eventOf(closing));
+    live.end(closing === undefined ? undefined : eventOf(closing));
   };
   const listened = shedding.listening();
   live.onOver = () => {
@@ -70,7 +70,7 @@ export function listen(live: Live, { opening, closing, feed }: Extract<Reply, { 
   if (phase === 'closing') return live.endListen();
   sweeper.add(heart);
   live.onDrain(() => feed.drained());
-  feed.start({ write: (message) => live.write(eventOf(message)) });
+  feed.start({ write: (message) => live.write(eventOf(message)), end: () => live.endListen?.() });
 }
 
 class Heart implements Swept {

@@ -27,6 +27,7 @@ export interface TransportRules {
 
 export interface Arrival {
   readonly head: Head;
+  readonly verb: 'POST' | 'GET' | 'DELETE';
   /** Header lines, repeated ones included. */
   readonly headerCount: number;
   /** The request target as it came. */
@@ -69,7 +70,7 @@ export function inspect(arrival: Arrival, rules: TransportRules): Verdict {
     headerProblem(arrival, rules) ??
     admissionProblem(arrival, target?.authority, rules.admission) ??
     targetProblem(target, route) ??
-    bodyProblem(arrival.head);
+    (arrival.verb === 'POST' ? bodyProblem(arrival.head) : acceptProblem(arrival));
   if (problem === undefined && route !== undefined) return { kind: 'passed', route };
   return { kind: 'refused', refusal: problem ?? NOT_FOUND, route };
 }
@@ -176,6 +177,16 @@ function bodyProblem({ headers }: Head): Refusal | undefined {
     return unsupported('The body must not be compressed', { 'Accept-Encoding': 'identity' });
   }
   return undefined;
+}
+
+/** *Spec:* 2025-11-25, basic/transports, "Listening for Messages from the Server". */
+function acceptProblem({ verb, head }: Arrival): Refusal | undefined {
+  const accept = head.headers.get('accept') ?? '';
+  if (verb !== 'GET' || /text\/event-stream|text\/\*|\*\/\*/i.test(accept)) return undefined;
+  return refusal(INVALID_REQUEST, 'A GET must accept text/event-stream', {
+    status: 406,
+    reason: 'media_type',
+  });
 }
 
 function isUtf8Json(value: string): boolean {

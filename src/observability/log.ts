@@ -7,6 +7,7 @@
  */
 import { type DestinationStream, destination, pino } from 'pino';
 import type { HeadgateConfig } from '../config/types.ts';
+import { LEGACY_METHODS } from '../protocol/legacy.ts';
 import { methodRow } from '../protocol/methods.ts';
 import type { CacheStatus } from './labels.ts';
 import { describeError, escapeLine, type LogRecord, pretty, quote } from './lines.ts';
@@ -225,9 +226,11 @@ function accessLine(entry: AccessEntry, time: string): string {
   return `${line}}\n`;
 }
 
+const LEGACY: ReadonlySet<string> = new Set(LEGACY_METHODS);
+
 function mcpMembers(method: string, name: string | undefined): string {
   const { route } = methodRow(method);
-  if (route === 'unknown') return ',"mcpMethod":"other"';
+  if (route === 'unknown' && !LEGACY.has(method)) return ',"mcpMethod":"other"';
   if (name === undefined || (route !== 'tool' && route !== 'prompt')) return `,"mcpMethod":"${method}"`;
   const shown = name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME_CHARS)}…` : name;
   return `,"mcpMethod":"${method}","mcpName":${quote(shown)}`;

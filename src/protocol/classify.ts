@@ -33,6 +33,7 @@ import {
   wholeObject,
   wholeValue,
 } from './json.ts';
+import { LEGACY_VERSIONS } from './legacy.ts';
 import { META_CAPABILITIES, META_VERSION, META_WITHOUT_EFFECT, SUPPORTED_VERSIONS } from './meta.ts';
 import { isRemoved, type MethodRow, methodRow } from './methods.ts';
 import { hasParam, type Params, stringParam } from './params.ts';
@@ -123,6 +124,9 @@ const NOTIFICATION = 'notifications/';
 export function bodyPlan(head: Head): 'read' | 'streamed' {
   const method = head.headers.get(METHOD_HEADER);
   if (method === undefined || head.duplicated !== undefined || isRemoved(method)) return 'read';
+  // What an older client mirrors is not believed: its body is read.
+  const version = head.headers.get(PROTOCOL_VERSION_HEADER);
+  if (version !== undefined && LEGACY_VERSIONS.includes(version)) return 'read';
   // A notification is answered here: begun, it could only flow to an upstream (R11).
   if (method.startsWith(NOTIFICATION)) return 'read';
   return methodRow(method).body;

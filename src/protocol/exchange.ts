@@ -9,6 +9,8 @@ import type { Signal } from './signal.ts';
 export interface Inbound {
   /** The configured path of the route, its label everywhere. */
   readonly route: string;
+  /** Absent for a `POST`. The others come with a session of an older revision, and without a body. */
+  readonly verb?: 'GET' | 'DELETE' | undefined;
   readonly head: Head;
   readonly body: Body;
 }
@@ -74,9 +76,14 @@ export type Reply =
     }
   /**
    * `subscriptions/listen`: `opening` at once, what `feed` tells, comments while idle, `closing` when the gateway ends
-   * it. JSON texts.
+   * it. JSON texts; the stream of an older client has neither.
    */
-  | { readonly kind: 'listen'; readonly opening: string; readonly closing: string; readonly feed: Feed };
+  | {
+      readonly kind: 'listen';
+      readonly opening?: string;
+      readonly closing?: string;
+      readonly feed: Feed;
+    };
 
 /** What a listen tells. */
 export interface Feed {
@@ -92,6 +99,8 @@ export interface Feed {
 export interface Outlet {
   /** Writes one message, a JSON text. @returns false when no more should come until {@link Feed.drained}. */
   write(message: string): boolean;
+  /** Ends it, as the gateway does. */
+  end(): void;
 }
 
 /** What may be there at once: the promises on its way would cost a cache hit more than its look-up does. */

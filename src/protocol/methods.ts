@@ -3,6 +3,8 @@
  * A new method is a new row. *Spec:* schema 2026-07-28, `ClientRequest`; basic/transports/streamable-http.
  */
 
+import { LEGACY_METHODS } from './legacy.ts';
+
 /** What a server can offer; the key of its capability. */
 export type Primitive = 'resources' | 'tools' | 'prompts';
 
@@ -95,18 +97,10 @@ const ROWS: readonly MethodRow[] = [
 const TABLE: ReadonlyMap<string, MethodRow> = new Map(ROWS.map((entry) => [entry.method, entry]));
 
 /** Methods of older revisions that this one removed: always -32601. *Spec:* changelog 2026-07-28. */
-const REMOVED: ReadonlySet<string> = new Set([
-  'initialize',
-  'ping',
-  'logging/setLevel',
-  'resources/subscribe',
-  'resources/unsubscribe',
-  'tasks/list',
-  'tasks/result',
-]);
+const REMOVED: ReadonlySet<string> = new Set([...LEGACY_METHODS, 'tasks/list', 'tasks/result']);
 
 /** Every method name the gateway knows, for closed label sets. */
-export const KNOWN_METHODS: readonly string[] = ROWS.map((entry) => entry.method);
+export const KNOWN_METHODS: readonly string[] = [...ROWS.map((entry) => entry.method), ...LEGACY_METHODS];
 
 /** The row of a method; an unknown one gets a row that only a one-upstream route or a rule can serve. */
 export function methodRow(method: string): MethodRow {

@@ -88,7 +88,13 @@ export async function readOnce(
   const expected: Expected = {
     ...{ id, held: link.held, maxBytes, onNotification },
     ...(flow !== undefined && { flow }),
-    ...(onRequest !== undefined && { onRequest }),
+    ...(onRequest !== undefined && {
+      onRequest: (message: Uint8Array) => {
+        // Somebody is asked, and takes the time that a call has.
+        exchange.extend(Math.max(0, startedAt + callMs - link.now()));
+        onRequest(message);
+      },
+    }),
   };
   const outcome = await readReply(link, opening.head, exchange, expected, (reason) => {
     link.attempted(reason === undefined ? 'ok' : traitsOf(reason.kind).attempt);

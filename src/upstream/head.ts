@@ -7,6 +7,7 @@ import {
   NAME_HEADER,
   PROTOCOL_VERSION_HEADER,
 } from '../protocol/headers.ts';
+import { SESSION_HEADER } from '../protocol/legacy.ts';
 
 export interface Head {
   readonly status: number;
@@ -22,9 +23,6 @@ export interface Head {
   /** What the answer says of its length, before decoding. */
   readonly lengthBytes: number | undefined;
 }
-
-/** *Spec:* 2025-11-25, basic/transports, "Session Management". */
-export const SESSION_HEADER = 'mcp-session-id';
 
 const NO_CODINGS: readonly string[] = [];
 

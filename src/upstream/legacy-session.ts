@@ -5,26 +5,27 @@
  * Requests go out without what `_meta` of this era says of itself: a server that knows both would not believe it.
  * Whoever finds the session gone opens the next one for all who wait. *Never* rejects.
  */
+import { LEGACY_VERSIONS, NEWEST_LEGACY_VERSION as NEWEST, SESSION_HEADER } from '../protocol/legacy.ts';
+import { NO_CAPABILITIES } from '../protocol/questions.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { isModern } from './era.ts';
 import { CANCELLED, failure } from './failure.ts';
-import { SESSION_HEADER } from './head.ts';
 import { isForgotten, isSuspect } from './legacy-forgotten.ts';
 import { type Hello, readHello } from './legacy-hello.ts';
+import { isHeard, levelParams, type Quiet, quietIn, SILENT } from './legacy-logging.ts';
 import { withoutEnvelope } from './legacy-params.ts';
 import { OF_THE_CALLER } from './outcomes.ts';
 import { declined } from './questions.ts';
 import type { Failure, ReadOutcome, ReadRequest, StreamOutcome, Upstream } from './types.ts';
 
-/** The newest revision of the older era, and others that are understood. */
-export const LEGACY_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
-const NEWEST = LEGACY_VERSIONS[0] as string;
 /** What `initialize` answers is small... */
 const MAX_HELLO_BYTES = 1024 * 1024;
 /** ...and comes in this time, whatever is said before it: a process may have to be fetched first. */
 const HELLO_MS = 30_000;
 /** How long a server may take to accept a notification, or an answer to its own question. */
 const TELL_MS = 5_000;
+/** In place of a method, for what is a response. */
+const ANSWER = 'response';
 /** Questions of a server that are being answered at once: one that asks more than that is not asking. */
 const MAX_ANSWERING = 64;
 
@@ -51,19 +52,31 @@ export class LegacySession {
   readonly #wire: SessionWire;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #now: () => number;
+  readonly #capabilities: string;
   readonly #closed = new Abort();
   readonly #whenLost = new Set<() => void>();
   #current: Opened | undefined;
   #opening: Promise<Opening> | undefined;
   #holders = 0;
   #retired = false;
+  /** What the server was told to say. */
+  #quiet: { readonly opened: Opened; readonly told: Quiet } | undefined;
   #answering = 0;
 
-  /** @param headers credentials and what else of the caller this upstream may see. */
-  constructor(wire: SessionWire, headers: Readonly<Record<string, string>>, now: () => number) {
+  /**
+   * @param headers credentials and what else of the caller this upstream may see.
+   * @param capabilities JSON text of what those who ask in it can be asked.
+   */
+  constructor(
+    wire: SessionWire,
+    headers: Readonly<Record<string, string>>,
+    now: () => number,
+    capabilities = NO_CAPABILITIES,
+  ) {
     this.#wire = wire;
     this.#headers = headers;
     this.#now = now;
+    this.#capabilities = capabilities;
   }
 
   /** Opens it, unless it is open. @param withinMs how long it is waited for. */
@@ -99,15 +112,37 @@ export class LegacySession {
 
   /** Asks in this very session, which is over when the server does not know it. */
   async askIn(opened: Opened, request: ReadRequest): Promise<ReadOutcome> {
+    const quiet = quietIn(request.params);
+    await this.#speakUp(opened, quiet, request);
+    const { onNotification } = request;
     const outcome = await this.#wire.read({
       ...request,
+      ...(onNotification !== undefined && {
+        onNotification: (message: Uint8Array) => {
+          if (isHeard(message, quiet)) onNotification(message);
+        },
+      }),
       params: withoutEnvelope(request.params),
       ...this.addressOf(opened, request.headers),
-      onRequest: (message) => this.decline(opened, message),
+      onRequest: (message) => this.#question(opened, message, request.onQuestion),
     });
     if (isForgotten(outcome, opened)) this.forget(opened);
     else if (isSuspect(outcome, opened) && this.stands(opened)) await this.#verify(opened, request);
     return outcome;
+  }
+
+  /** Has the server say as much as whoever asks for most: what is more than others want, they do not hear. */
+  async #speakUp(opened: Opened, quiet: Quiet, request: ReadRequest): Promise<void> {
+    const spoken = this.#quiet?.opened === opened ? this.#quiet.told : SILENT;
+    if (quiet >= spoken || !opened.hello.capabilities.has('logging')) return;
+    this.#quiet = { opened, told: quiet };
+    const { signal, maxBytes } = request;
+    const question = { method: 'logging/setLevel', name: undefined, idempotent: true, signal, maxBytes };
+    await this.#wire.read({
+      ...question,
+      params: levelParams(quiet),
+      ...this.addressOf(opened, request.headers),
+    });
   }
 
   /** Finds out whether a refusal was meant for the session: then everything is refused in it. */
@@ -185,7 +220,7 @@ export class LegacySession {
     const outcome = await this.#wire.read({
       method: 'initialize',
       name: undefined,
-      params: `{"protocolVersion":"${NEWEST}","capabilities":{},"clientInfo":{"name":"headgate","version":"1"}}`,
+      params: `{"protocolVersion":"${NEWEST}","capabilities":${this.#capabilities},"clientInfo":{"name":"headgate","version":"1"}}`,
       version: NEWEST,
       headers: this.#headers,
       idempotent: true,
@@ -223,6 +258,14 @@ export class LegacySession {
       .catch(() => undefined);
     await letGo(outcome);
     clearTimeout(timer);
+  }
+
+  /** Puts a question of the server's to whoever asked, if there is somebody who could answer it. */
+  #question(opened: Opened, message: Uint8Array, ask: ReadRequest['onQuestion']): void {
+    // Over HTTP an answer finds its question by the session.
+    const isDeaf = opened.id === undefined && this.#wire.life === undefined;
+    const reply = (text: string): void => void this.#send(opened, ANSWER, text);
+    if (ask?.(message, isDeaf ? undefined : reply) !== true) this.decline(opened, message);
   }
 
   /** Answers what the server asks of its own accord: see `questions.ts`. */

@@ -4,12 +4,15 @@
  */
 import { BoundedMap } from '../protocol/bounded-map.ts';
 import { PARAM_HEADER_PREFIX } from '../protocol/headers.ts';
+import { NO_CAPABILITIES } from '../protocol/questions.ts';
 import { LegacySession, type SessionWire } from './legacy-session.ts';
 
 /** Sessions at once. Beyond it the one asked for longest ago is ended. */
 const MAX_SESSIONS = 1_000;
 /** A session that is used this seldom is ended: what a server keeps for it may be dear. */
 export const IDLE_MS = 30 * 60_000;
+/** What a process may ask: whose call it asks for is known while there is one. Roots it asks for without a call. */
+const OF_A_PROCESS = '{"elicitation":{},"sampling":{}}';
 /** Headers of a request that say nothing of who asks. */
 const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage']);
 
@@ -46,18 +49,22 @@ export class LegacySessions {
     this.#idleMs = idleMs;
   }
 
-  /** The session of whoever sends these headers. To be asked for anew each time: it may have been ended since. */
-  of(headers: Readonly<Record<string, string>>): LegacySession {
+  /**
+   * The session of whoever sends these headers and can be asked this. To be asked for anew each time: it may have been
+   * ended since. @param capabilities JSON text; with a process there is one session for all.
+   */
+  of(headers: Readonly<Record<string, string>>, capabilities = NO_CAPABILITIES): LegacySession {
+    const told = this.#wire.life === undefined ? capabilities : OF_A_PROCESS;
     const own = Object.entries(headers)
       .filter(([name]) => this.#telling.has(name) || !isOfOneRequest(name))
       .sort();
-    const key = JSON.stringify(own);
+    const key = JSON.stringify([own, told]);
     const known = this.#sessions.touch(key);
     if (known !== undefined) {
       known.at = this.#now();
       return known.session;
     }
-    const session = new LegacySession(this.#wire, Object.fromEntries(own), this.#now);
+    const session = new LegacySession(this.#wire, Object.fromEntries(own), this.#now, told);
     this.#sessions.set(key, { session, at: this.#now() });
     // With a process there is one session, and it ends with the process.
     if (this.#wire.life === undefined && !this.#closed)

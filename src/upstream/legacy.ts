@@ -8,10 +8,13 @@ import { joinBytes } from '../protocol/answer.ts';
 import { INVALID_PARAMS, LEGACY_NOT_FOUND, statusOf } from '../protocol/errors.ts';
 import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
 import { CURRENT_VERSION, META_TRANSLATED } from '../protocol/meta.ts';
-import { Abort } from '../protocol/signal.ts';
+import { NO_CAPABILITIES } from '../protocol/questions.ts';
 import { CANCELLED, failure, UpstreamError } from './failure.ts';
+import { Dialogue, type Resumption, resumptionOf, type Turn } from './legacy-dialogue.ts';
 import type { Hello } from './legacy-hello.ts';
+import type { ParkedDialogues } from './legacy-parked.ts';
 import type { LegacySession } from './legacy-session.ts';
+import { askableIn } from './questions.ts';
 import type { ReadOutcome, ReadRequest, StreamOutcome, StreamRequest } from './types.ts';
 
 /** A call and its answer are each read whole up to this: their ids are translated. */
@@ -19,13 +22,98 @@ const MAX_CALL_BYTES = 64 * 1024 * 1024;
 /** What is said before an answer and not taken yet. Beyond it a slow reader misses some: it is only progress. */
 const MAX_UNTAKEN_BYTES = 1024 * 1024;
 
+/** What asking a server of an older era needs. */
+export interface LegacyDeps {
+  /** The session in which this can be asked. @param capabilities JSON text of what the caller can be asked. */
+  readonly session: (capabilities: string) => Interlocutor;
+  /** Absent for a server of this era: what it asks it asks in its answers, and its states are its own. */
+  readonly parked?: ParkedDialogues;
+}
+
+/** What may be answered with a question. *Spec:* basic/patterns/mrtr, "Supported Requests". */
+const MAY_ASK: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
+/** Who can be asked and told. */
+export type Interlocutor = Pick<LegacySession, 'read' | 'tell'>;
+
 /** Asks a server of an older era what one of this era would be asked. *Never* rejects. */
 export async function readLegacy(
-  session: LegacySession,
+  { session, parked }: LegacyDeps,
+  request: ReadRequest,
+): Promise<ReadOutcome> {
+  const capabilities = askableIn(request.params);
+  const params = Buffer.from(request.params);
+  const resumption = resumptionOf(params);
+  const isAsked = resumption !== undefined || capabilities !== NO_CAPABILITIES;
+  // Who has a dialogue already asks through here, too.
+  if (parked === undefined || !isAsked || !MAY_ASK.has(request.method) || request.onQuestion !== undefined)
+    return session(capabilities).read(request);
+  const owner = ownerOf(request);
+  const dialogue =
+    resumption === undefined
+      ? new Dialogue(session(capabilities), request, capabilities)
+      : resumed(parked, resumption, owner, params);
+  if (dialogue === undefined) return { kind: 'answer', answer: NOT_OPEN, status: 200, receivedAt: 0 };
+  const { signal, onNotification } = request;
+  const turn = await dialogue.next({ signal, onNotification });
+  return outcomeOf(turn, dialogue, parked, owner);
+}
+
+/** Whoever comes back must be the same, and ask the same. */
+function ownerOf({
+  caller,
+  method,
+  name,
+  headers,
+}: Pick<ReadRequest, 'caller' | 'method' | 'name' | 'headers'>) {
+  return JSON.stringify([caller, method, name, Object.entries(headers).sort()]);
+}
+
+function resumed(
+  parked: ParkedDialogues,
+  { state, responsesAt }: Resumption,
+  owner: string,
+  params: Uint8Array,
+): Dialogue | undefined {
+  const dialogue = state === undefined ? undefined : parked.take(state, owner);
+  if (responsesAt !== undefined) dialogue?.answer(params, responsesAt);
+  return dialogue;
+}
+
+type Answered = Extract<ReadOutcome, { kind: 'answer' }>['answer'];
+
+const NOT_OPEN: Answered = {
+  kind: 'error',
+  code: INVALID_PARAMS,
+  message: 'What this answers is not open here: it is too late, or another replica asked. Begin again',
+  data: undefined,
+};
+
+/** What a caller is told of a turn. Behind a question the dialogue waits for it to come back. */
+function outcomeOf(
+  turn: Turn,
+  dialogue: Dialogue,
+  parked: ParkedDialogues | undefined,
+  owner: string,
+): ReadOutcome {
+  if (turn.kind === 'outcome') return turn.outcome;
+  const state = parked?.park(dialogue, owner) ?? '';
+  const tail = encoder.encode(`,"inputRequests":${turn.requests},"requestState":"${state}"}}`);
+  const answer: Answered = {
+    kind: 'result',
+    resultType: 'input_required',
+    hints: { ttlMs: undefined, cacheScope: undefined },
+    result: { tail, storable: tail, plain: () => tail },
+  };
+  return { kind: 'answer', answer, status: 200, receivedAt: 0 };
+}
+
+/** `server/discover`, by what `initialize` says. *Never* rejects. */
+export async function discoverLegacy(
+  session: Pick<LegacySession, 'open'>,
   request: ReadRequest,
   now: () => number,
 ): Promise<ReadOutcome> {
-  if (request.method !== 'server/discover') return session.read(request);
   const opened = await session.open(request.signal);
   if (opened.kind === 'failed') return opened.outcome;
   return { kind: 'answer', answer: discovered(opened.hello), status: 200, receivedAt: now() };
@@ -58,11 +146,8 @@ function discovered({
 
 const encoder = new TextEncoder();
 
-/** Who can be asked and told. */
-export type Interlocutor = Pick<LegacySession, 'read' | 'tell'>;
-
 /** Calls, under an id of the gateway's own, and hands the answer back under the client's. *Never* rejects. */
-export async function callTranslated(session: Interlocutor, request: StreamRequest): Promise<StreamOutcome> {
+export async function callTranslated(deps: LegacyDeps, request: StreamRequest): Promise<StreamOutcome> {
   // A body that breaks off is a client that has left.
   const body = await collected(request.body).catch(() => 'broken' as const);
   if (body === 'broken') return { kind: 'failure', failure: CANCELLED };
@@ -71,7 +156,8 @@ export async function callTranslated(session: Interlocutor, request: StreamReque
   const params = members && memberOf(members, 'params');
   if (body === undefined || id === undefined)
     return failed(`a call above ${MAX_CALL_BYTES} bytes cannot be translated`);
-  return new LegacyCall(session, request, textOf(body, id), params ? textOf(body, params) : '{}').begin();
+  const text = params ? textOf(body, params) : '{}';
+  return new LegacyCall(deps, request, textOf(body, id), text).begin();
 }
 
 function failed(detail: string): StreamOutcome {
@@ -92,33 +178,34 @@ async function collected(body: StreamRequest['body']): Promise<Uint8Array | unde
 
 /** One call: JSON, if nothing comes before its answer, otherwise events as they come. */
 class LegacyCall {
-  readonly #session: Interlocutor;
+  readonly #deps: LegacyDeps;
   readonly #request: StreamRequest;
   readonly #id: string;
   readonly #params: string;
-  readonly #gone = new Abort();
+  readonly #owner: string;
   readonly #events: Uint8Array[] = [];
   #untakenBytes = 0;
-  #sentId: string | undefined;
-  #over = false;
   #woken: (() => void) | undefined;
 
-  constructor(session: Interlocutor, request: StreamRequest, id: string, params: string) {
-    this.#session = session;
+  constructor(deps: LegacyDeps, request: StreamRequest, id: string, params: string) {
+    this.#deps = deps;
     this.#request = request;
     this.#id = id;
     this.#params = params;
+    this.#owner = ownerOf(request);
   }
 
   async begin(): Promise<StreamOutcome> {
+    const dialogue = this.#dialogue();
+    if (dialogue === undefined)
+      return this.#whole({ kind: 'answer', answer: NOT_OPEN, status: 200, receivedAt: 0 });
     const { signal } = this.#request;
-    const leave = (): void => this.#leave(signal.reason);
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave, { once: true });
-    const answered = this.#ask().finally(() => signal.removeEventListener('abort', leave));
+    const answered = dialogue
+      .next({ signal, onNotification: (message) => this.#heard(message) })
+      .then((turn) => outcomeOf(turn, dialogue, this.#deps.parked, this.#owner));
     const first = await Promise.race([answered, new Promise<void>((resolve) => (this.#woken = resolve))]);
     if (first !== undefined) return this.#whole(first);
-    const body = this.#stream(answered);
+    const body = this.#stream(dialogue, answered);
     return {
       kind: 'response',
       status: 200,
@@ -130,33 +217,34 @@ class LegacyCall {
     };
   }
 
-  async #ask(): Promise<ReadOutcome> {
-    const { method, name, version, headers, idempotent } = this.#request;
-    const outcome = await this.#session.read({
-      ...{ method, name, version, headers, idempotent },
+  /** Begins one, or goes on with one that waits; undefined where none does. */
+  #dialogue(): Dialogue | undefined {
+    const { session, parked } = this.#deps;
+    const { method, name, version, headers, idempotent, signal } = this.#request;
+    const params = Buffer.from(this.#params);
+    const mayAsk = parked !== undefined && MAY_ASK.has(method);
+    const resumption = mayAsk ? resumptionOf(params) : undefined;
+    if (mayAsk && resumption !== undefined) return resumed(parked, resumption, this.#owner, params);
+    const capabilities = mayAsk ? askableIn(this.#params) : NO_CAPABILITIES;
+    const asked: ReadRequest = {
+      ...{ method, name, version, headers, idempotent, signal },
       params: this.#params,
-      signal: this.#gone,
       pace: 'slow',
       maxBytes: MAX_CALL_BYTES,
-      onSent: (id) => {
-        this.#sentId = id;
-      },
-      onNotification: (message) => {
-        if (this.#untakenBytes + message.length > MAX_UNTAKEN_BYTES) return;
-        this.#untakenBytes += message.length;
-        this.#events.push(message);
-        this.#woken?.();
-      },
-    });
-    // It may still be at it: nobody waits for that.
-    if (outcome.kind === 'failure' && outcome.failure.kind === 'timeout') this.#leave(new Error('timed out'));
-    this.#over = true;
-    return outcome;
+    };
+    return new Dialogue(session(capabilities), asked, capabilities);
   }
 
-  async *#stream(answered: Promise<ReadOutcome>): AsyncGenerator<Uint8Array> {
+  #heard(message: Uint8Array): void {
+    if (this.#untakenBytes + message.length > MAX_UNTAKEN_BYTES) return;
+    this.#untakenBytes += message.length;
+    this.#events.push(message);
+    this.#woken?.();
+  }
+
+  async *#stream(dialogue: Dialogue, answered: Promise<ReadOutcome>): AsyncGenerator<Uint8Array> {
+    let outcome: ReadOutcome | undefined;
     try {
-      let outcome: ReadOutcome | undefined;
       for (;;) {
         for (let message = this.#events.shift(); message !== undefined; message = this.#events.shift()) {
           this.#untakenBytes -= message.length;
@@ -170,7 +258,8 @@ class LegacyCall {
       if (message === undefined) throw new UpstreamError(reasonOf(outcome));
       yield eventOf(message);
     } finally {
-      if (!this.#over) this.#leave(new Error('nobody reads it any more'));
+      // What was asked waits for its client: it is not over.
+      if (outcome === undefined) dialogue.end();
     }
   }
 
@@ -184,17 +273,6 @@ class LegacyCall {
       ...{ kind: 'response', status, media: 'other', lengthBytes: undefined, challenge, retryAfter },
       body: { [Symbol.asyncIterator]: () => body },
     };
-  }
-
-  /** The client has left. *Spec:* 2025-11-25, basic/utilities/cancellation: a closed connection says nothing. */
-  #leave(reason: unknown): void {
-    if (this.#gone.aborted) return;
-    if (!this.#over && this.#sentId !== undefined) {
-      const params = `{"requestId":${this.#sentId},"reason":"nobody waits for it any more"}`;
-      const method = 'notifications/cancelled';
-      void this.#session.tell(method, `{"jsonrpc":"2.0","method":"${method}","params":${params}}`);
-    }
-    this.#gone.abort(reason);
   }
 }
 

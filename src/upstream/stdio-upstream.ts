@@ -100,7 +100,7 @@ export function createStdio(
   return {
     name,
     read,
-    stream: (request) => callTranslated(asked, request),
+    stream: (request) => callTranslated({ session: () => asked }, request),
     listen: (request, on) => {
       const listening = openListening(listenDeps, request, on, () => listenings.delete(listening));
       listenings.add(listening);

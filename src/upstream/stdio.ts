@@ -14,6 +14,7 @@ import type { Child } from './child.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { wholeLarge } from './large.ts';
 import type { SessionEvents } from './legacy-listen.ts';
+import { isLog } from './legacy-logging.ts';
 import type { SessionWire } from './legacy-session.ts';
 import { attemptOf } from './outcomes.ts';
 import { declined } from './questions.ts';
@@ -53,6 +54,8 @@ interface Pending {
   readonly settle: (outcome: ReadOutcome) => void;
   /** A sign of life. */
   readonly alive: () => void;
+  /** From now on it has all the time of a call: somebody is asked. */
+  readonly untimed: () => void;
 }
 
 /** A request that is not answered for as long as somebody follows it. */
@@ -182,8 +185,12 @@ export class StdioWire implements SessionWire {
         clearTimeout(timer);
         timer = wait(Math.max(0, Math.min(patienceMs, startedAt + timeouts.callMs - now())));
       };
+      const untimed = (): void => {
+        clearTimeout(timer);
+        timer = wait(Math.max(0, startedAt + timeouts.callMs - now()));
+      };
       timer = wait(Math.max(0, startedAt + patienceMs - now()));
-      this.#pending.set(id, { request, token, settle, alive });
+      this.#pending.set(id, { request, token, settle, alive, untimed });
       request.signal.addEventListener('abort', leave, { once: true });
       request.onSent?.(id);
       const sent = child.send(
@@ -200,17 +207,33 @@ export class StdioWire implements SessionWire {
     switch (watch.kind) {
       case 'response':
         return this.#answered(watch.id ?? '', bytes);
-      case 'request': {
-        const words = declined(bytes);
-        if (words !== undefined) child.send(words.answer);
-        return;
-      }
+      case 'request':
+        return this.#asked(child, bytes);
       case 'notification':
-        if (this.#progressed(bytes) || this.#followed(bytes)) return;
+        if (this.#progressed(bytes) || this.#followed(bytes) || this.#logged(bytes)) return;
         for (const listener of this.#listeners) listener.push(bytes);
         return;
       case 'unknown':
     }
+  }
+
+  /** What is logged says not by which request, either. @returns whether it was a log. */
+  #logged(bytes: Uint8Array): boolean {
+    if (!isLog(bytes)) return false;
+    const [only, ...others] = this.#pending.values();
+    if (others.length === 0) only?.request.onNotification?.(bytes);
+    return true;
+  }
+
+  /** A question says not which request it is about: it is about the one that is under way alone, or about none. */
+  #asked(child: Child, bytes: Uint8Array): void {
+    const [only, ...others] = this.#pending.values();
+    if (only?.request.onRequest !== undefined && others.length === 0) {
+      only.untimed();
+      return only.request.onRequest(bytes);
+    }
+    const words = declined(bytes);
+    if (words !== undefined) child.send(words.answer);
   }
 
   #unfollow(id: string, reason: Failure): void {

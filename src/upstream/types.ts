@@ -30,6 +30,13 @@ export interface ReadRequest {
   readonly onNotification?: (message: Uint8Array) => void;
   /** Each request of the server's own in an SSE answer: only servers of an older era send such. */
   readonly onRequest?: (message: Uint8Array) => void;
+  /**
+   * Each request of a server of an older era that its client may be able to answer, and how. @returns false: it is
+   * declined. `reply` undefined: the server can be told nothing, and waits for ever.
+   */
+  readonly onQuestion?: (message: Uint8Array, reply: ((message: string) => void) | undefined) => boolean;
+  /** An opaque word for the caller: callers who differ in it never share an exchange with a server. */
+  readonly caller?: string | undefined;
   /** Told the JSON text of the id of each sending. */
   readonly onSent?: (id: string) => void;
   /** Something that may take long by itself: the `call` timeout holds in place of `response`. */
@@ -90,6 +97,8 @@ export interface StreamRequest {
   readonly body: Uint8Array | AsyncIterable<Uint8Array>;
   readonly idempotent: boolean;
   readonly signal: Signal;
+  /** As for a read. */
+  readonly caller?: string;
 }
 
 export type StreamOutcome =

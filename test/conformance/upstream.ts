@@ -5,7 +5,6 @@
  * a field fails a check that this server passes when asked directly.
  */
 import {
-  type ContentBlock,
   fromJsonSchema,
   type GetPromptResult,
   type InputRequiredResult,
@@ -23,7 +22,8 @@ import {
   type StartOptions,
   serve,
 } from '../demo/servers/serve.ts';
-import { accepted, askFor, codec, embedded, image, PNG, TOOLS, text } from './upstream-tools.ts';
+import { completed, contentOf, PROMPTS, RESOURCES, says, TEMPLATES, text } from './catalogue.ts';
+import { accepted, askFor, codec, TOOLS } from './upstream-tools.ts';
 
 const hint = { ttlMs: 60_000, cacheScope: 'public' } as const;
 
@@ -33,77 +33,15 @@ const tools = TOOLS.map(({ inputSchema = { type: 'object', properties: {} }, ...
   inputSchema: fromJsonSchema(inputSchema as JsonSchemaType),
 }));
 
-interface Prompt {
-  readonly name: string;
-  readonly description: string;
-  readonly arguments?: ReadonlyArray<{ name: string; description: string; required: true }>;
-  readonly get: (
-    values: Readonly<Record<string, string>>,
-    ctx: ServerContext,
-  ) => GetPromptResult | InputRequiredResult;
-}
+/** Asks first. */
+const ASKING_PROMPT = 'test_input_required_result_prompt';
 
-const says = (...contents: ContentBlock[]): GetPromptResult => ({
-  messages: contents.map((content) => ({ role: 'user', content })),
-});
-
-const PROMPTS: readonly Prompt[] = [
-  {
-    name: 'test_simple_prompt',
-    description: 'A prompt without arguments',
-    get: () => says(text('This is a simple prompt for testing.')),
-  },
-  {
-    name: 'test_prompt_with_arguments',
-    description: 'A prompt with two arguments',
-    arguments: [
-      { name: 'arg1', description: 'First test argument', required: true },
-      { name: 'arg2', description: 'Second test argument', required: true },
-    ],
-    get: ({ arg1, arg2 }) => says(text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)),
-  },
-  {
-    name: 'test_prompt_with_embedded_resource',
-    description: 'A prompt that holds a resource',
-    arguments: [{ name: 'resourceUri', description: 'URI of the resource to embed', required: true }],
-    get: ({ resourceUri = '' }) =>
-      says(
-        embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.'),
-        text('Please process the embedded resource above.'),
-      ),
-  },
-  {
-    name: 'test_prompt_with_image',
-    description: 'A prompt that holds an image',
-    get: () => says(image, text('Please analyze the image above.')),
-  },
-  {
-    name: 'test_input_required_result_prompt',
-    description: 'A prompt that asks first',
-    get: (_, ctx) => {
-      const context = accepted(ctx, 'user_context')?.context;
-      if (typeof context === 'string') return says(text(`Context: ${context}`));
-      return inputRequired({
-        inputRequests: { user_context: askFor('What context should the prompt use?', 'context') },
-      });
-    },
-  },
-];
-
-const RESOURCES = [
-  { uri: 'test://static-text', name: 'static-text', description: 'A text', mimeType: 'text/plain' },
-  { uri: 'test://static-binary', name: 'static-binary', description: 'An image', mimeType: 'image/png' },
-] as const;
-
-function contentOf(uri: string) {
-  if (uri === 'test://static-text') {
-    return { uri, mimeType: 'text/plain', text: 'This is the content of the static text resource.' };
-  }
-  if (uri === 'test://static-binary') return { uri, mimeType: 'image/png', blob: PNG };
-  const id = /^test:\/\/template\/([^/]+)\/data$/.exec(uri)?.[1];
-  if (id === undefined) throw new ResourceNotFoundError(uri);
-  const value = { id, templateTest: true, data: `Data for ID: ${id}` };
-  return { uri, mimeType: 'application/json', text: JSON.stringify(value) };
+function askedPrompt(ctx: ServerContext): GetPromptResult | InputRequiredResult {
+  const context = accepted(ctx, 'user_context')?.context;
+  if (typeof context === 'string') return says(text(`Context: ${context}`)) as GetPromptResult;
+  return inputRequired({
+    inputRequests: { user_context: askFor('What context should the prompt use?', 'context') },
+  });
 }
 
 function build(notify: ServerNotifier): McpServer {
@@ -126,36 +64,36 @@ function build(notify: ServerNotifier): McpServer {
   }
   const { server } = mcp;
   server.setRequestHandler('prompts/list', () => ({
-    prompts: PROMPTS.map(({ name, description, arguments: values = [] }) => ({
-      name,
-      description,
-      arguments: [...values],
-    })),
+    prompts: [
+      ...PROMPTS.map(({ name, description, arguments: values = [] }) => ({
+        name,
+        description,
+        arguments: [...values],
+      })),
+      { name: ASKING_PROMPT, description: 'A prompt that asks first' },
+    ],
     ...hint,
   }));
   server.setRequestHandler('prompts/get', ({ params }, ctx) => {
+    if (params.name === ASKING_PROMPT) return askedPrompt(ctx);
     const prompt = PROMPTS.find(({ name }) => name === params.name);
     if (prompt === undefined) throw invalidParams(`Unknown prompt: ${params.name}`);
     const values = params.arguments ?? {};
     const missing = prompt.arguments?.find(({ name }) => values[name] === undefined);
     if (missing !== undefined) throw invalidParams(`Missing argument: ${missing.name}`);
-    return prompt.get(values, ctx);
+    return prompt.get(values) as GetPromptResult;
   });
-  server.setRequestHandler('resources/list', () => ({ resources: [...RESOURCES], ...hint }));
+  server.setRequestHandler('resources/list', () => ({ resources: RESOURCES, ...hint }));
   server.setRequestHandler('resources/templates/list', () => ({
-    resourceTemplates: [
-      { uriTemplate: 'test://template/{id}/data', name: 'template', mimeType: 'application/json' },
-    ],
+    resourceTemplates: TEMPLATES,
     ...hint,
   }));
-  server.setRequestHandler('resources/read', ({ params }) => ({
-    contents: [contentOf(params.uri)],
-    ...hint,
-  }));
-  server.setRequestHandler('completion/complete', ({ params: { argument } }) => {
-    const values = ['paris', 'park', 'party'].filter((word) => word.startsWith(argument.value));
-    return { completion: { values, total: values.length, hasMore: false } };
+  server.setRequestHandler('resources/read', ({ params: { uri } }) => {
+    const content = contentOf(uri);
+    if (content === undefined) throw new ResourceNotFoundError(uri);
+    return { contents: [content], ...hint };
   });
+  server.setRequestHandler('completion/complete', ({ params }) => completed(params.argument.value));
   return mcp;
 }
 

@@ -173,6 +173,7 @@ export function fleet({
     partial: 'allow',
     pageSize: 1000,
     cache: true,
+    legacyClients: true,
     ...routeRest,
   };
   const members = configs.map(

@@ -46,7 +46,7 @@ describe('R12: cross-origin answers', () => {
     assert.deepEqual(record(cors.preflight(ORIGIN, undefined)), {
       'Access-Control-Allow-Origin': ORIGIN,
       Vary: 'Origin, Access-Control-Request-Headers',
-      'Access-Control-Allow-Methods': 'POST',
+      'Access-Control-Allow-Methods': 'POST, GET, DELETE',
       'Access-Control-Max-Age': '7200',
     });
   });
@@ -55,7 +55,8 @@ describe('R12: cross-origin answers', () => {
     assert.deepEqual(record(cors.answer(ORIGIN)), {
       'Access-Control-Allow-Origin': ORIGIN,
       Vary: 'Origin',
-      'Access-Control-Expose-Headers': 'Cache-Status, Age, WWW-Authenticate, Retry-After, Proxy-Status',
+      'Access-Control-Expose-Headers':
+        'Cache-Status, Age, WWW-Authenticate, Retry-After, Proxy-Status, Mcp-Session-Id',
     });
     assert.deepEqual(cors.answer(undefined), []);
     assert.deepEqual(cors.answer('https://evil.example'), []);

@@ -18,10 +18,11 @@ interface Given {
   readonly headers?: readonly string[];
   readonly type?: string | undefined;
   readonly host?: string | undefined;
+  readonly verb?: 'POST' | 'GET' | 'DELETE';
 }
 
 function judge(given: Given = {}) {
-  const { target = '/mcp', httpVersion = '1.1', headers = [] } = given;
+  const { target = '/mcp', httpVersion = '1.1', verb = 'POST', headers = [] } = given;
   const host = 'host' in given ? given.host : 'localhost';
   const type = 'type' in given ? given.type : 'application/json';
   const raw = [
@@ -29,7 +30,8 @@ function judge(given: Given = {}) {
     ...(type === undefined ? [] : ['Content-Type', type]),
     ...headers,
   ];
-  const verdict = inspect({ head: readHead(raw), headerCount: raw.length / 2, target, httpVersion }, rules);
+  const arrival = { head: readHead(raw), verb, headerCount: raw.length / 2, target, httpVersion } as const;
+  const verdict = inspect(arrival, rules);
   return verdict.kind === 'passed'
     ? verdict.route
     : `${verdict.refusal.status} ${verdict.refusal.code} ${verdict.refusal.reason}`;

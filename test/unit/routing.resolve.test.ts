@@ -368,6 +368,7 @@ describe('templates that cost much', () => {
       partial: 'allow',
       pageSize: 1_000,
       cache: true,
+      legacyClients: true,
     } as const;
     const routing = new Routing(route, configs);
     const templates = Array.from({ length: 4_000 }, (_, at) => `b://{+a:${1_000 + at}}`);

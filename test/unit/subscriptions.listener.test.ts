@@ -100,7 +100,7 @@ async function client(
   assert.ok(reply.kind === 'listen');
   const messages: Message[] = [];
   const { feed } = reply;
-  const opening = JSON.parse(reply.opening) as Message;
+  const opening = JSON.parse(reply.opening ?? '') as Message;
   return {
     reply,
     honoured: opening.params?.notifications,
@@ -114,6 +114,7 @@ async function client(
           messages.push(JSON.parse(text) as Message);
           return reads;
         },
+        end: () => {},
       }),
     read: () => {
       reads = true;
@@ -145,7 +146,10 @@ describe('a client that listens', () => {
     assert.deepEqual(c.honoured, { toolsListChanged: true, resourceSubscriptions: ['docs:1', 'wiki:1'] });
     assert.equal(c.opening.params?._meta[SUBSCRIPTION], '7');
     assert.equal(c.opening.method, 'notifications/subscriptions/acknowledged');
-    const closing = JSON.parse(c.reply.kind === 'listen' ? c.reply.closing : '') as Record<string, unknown>;
+    const closing = JSON.parse(c.reply.kind === 'listen' ? (c.reply.closing ?? '') : '') as Record<
+      string,
+      unknown
+    >;
     assert.deepEqual(closing, {
       jsonrpc: '2.0',
       id: '7',

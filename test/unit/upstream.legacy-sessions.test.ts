@@ -223,7 +223,7 @@ describe('a call to a server of an older era', () => {
   const CALL = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}');
 
   test('R30: that tells more than is taken is not held without bound', async () => {
-    const note = { method: 'notifications/message', params: { data: 'x'.repeat(64 * 1024) } };
+    const note = { method: 'notifications/progress', params: { message: 'x'.repeat(64 * 1024) } };
     let told = 0;
     const { upstream } = await old({
       on: ({ say }) => {

@@ -138,7 +138,15 @@ const identify = createIdentify(
     upstreams: new Map([['a', config]]),
     cache: { memory: { sizeBytes: 0, maxEntryBytes: 0 }, partitionHeaders: ['x-tenant'] },
   },
-  { path: '/mcp', upstreams: ['a'], rules: [], partial: 'allow', pageSize: 1, cache: true },
+  {
+    path: '/mcp',
+    upstreams: ['a'],
+    rules: [],
+    partial: 'allow',
+    pageSize: 1,
+    cache: true,
+    legacyClients: true,
+  },
   Buffer.alloc(32, 1),
 );
 

@@ -1,0 +1,352 @@
+/**
+ * Clients of older revisions (2025-11-25 and before) on the same path: their requests become requests of this revision,
+ * and what is answered becomes what they know. Behind this nobody asks which revision a client speaks.
+ *
+ * A request is theirs by what it lacks: `_meta` of this revision, and a version header of it. *Never* believes their
+ * mirrored headers. *Spec:* basic/versioning; 2025-11-25, basic/lifecycle and basic/transports.
+ */
+import { isUri } from '../protocol/classify.ts';
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  type Refusal,
+  refusal,
+} from '../protocol/errors.ts';
+import type { Exchange, Handle, Inbound, Reply, Soon } from '../protocol/exchange.ts';
+import { type Head, METHOD_HEADER, PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
+import { type Member, memberOf, objectMembers, stringValue } from '../protocol/json.ts';
+import { SESSION_HEADER } from '../protocol/legacy.ts';
+import { CURRENT_VERSION } from '../protocol/meta.ts';
+import { Abort } from '../protocol/signal.ts';
+import { headOf, refusedReply } from './answer.ts';
+import { converse } from './conversation.ts';
+import { initialized, readInitialize } from './hello.ts';
+import { type LegacyMessage, readLegacy } from './message.ts';
+import { type LegacyRequest, onBehalf, type Self } from './request.ts';
+import type { ListenSubject, OpenedListen, Session } from './session.ts';
+import { type Known, Sessions } from './sessions.ts';
+import type { Holder } from './tickets.ts';
+
+export interface LegacyRoute {
+  /** The caller's context. */
+  readonly identify: (head: Head) => string;
+  /** Whether older clients are served there. */
+  readonly legacyClients: boolean;
+}
+
+export interface LegacyDeps {
+  /** The request path, which speaks this revision. */
+  readonly handle: Handle;
+  readonly routes: ReadonlyMap<string, LegacyRoute>;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+/** *Spec:* 2025-11-25, server/utilities/logging, "Log Levels". */
+const LOG_LEVELS: ReadonlySet<string> = new Set([
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+]);
+/** What only this revision has, and what older ones mean otherwise. */
+const NOT_THEIRS = /^(server\/discover|subscriptions\/listen|tasks\/.*)$/;
+
+/** What servers of that time say of a session that they do not know. */
+const NO_SESSION_CODE = -32001;
+const NO_SESSION = refusal(NO_SESSION_CODE, 'Session not found: send a new initialize', { status: 404 });
+const NEEDS_SESSION = 'This needs the session that initialize gave: send its Mcp-Session-Id';
+const FULL = refusal(INTERNAL_ERROR, 'Too many sessions are kept here', {
+  status: 503,
+  headers: { 'Retry-After': '60' },
+});
+
+/** A message of an older client, and what is known of who sent it. */
+interface Turn {
+  readonly inbound: Inbound;
+  readonly exchange: Exchange;
+  readonly known: Known | undefined;
+}
+
+/** Serves clients of all revisions. */
+export class Clients {
+  readonly #deps: LegacyDeps;
+  readonly #sessions: Sessions;
+  /** Requests under way in a session, by its id and theirs. */
+  readonly #running = new Map<string, Abort>();
+  #lastId = 0;
+
+  constructor(deps: LegacyDeps) {
+    this.#deps = deps;
+    this.#sessions = new Sessions(deps.now);
+  }
+
+  /** The request path for clients of every revision. */
+  readonly handle: Handle = (inbound, exchange) => {
+    const { headers } = inbound.head;
+    if (
+      headers.get(PROTOCOL_VERSION_HEADER) === CURRENT_VERSION &&
+      headers.has(METHOD_HEADER) &&
+      inbound.verb === undefined
+    )
+      return this.#deps.handle(inbound, exchange);
+    return this.#older(inbound, exchange);
+  };
+
+  close(): void {
+    this.#sessions.close();
+  }
+
+  #older(inbound: Inbound, exchange: Exchange): Soon<Reply> {
+    const { head, verb } = inbound;
+    const route = this.#deps.routes.get(inbound.route);
+    const message = verb === undefined ? readLegacy(inbound) : undefined;
+    if (route?.legacyClients !== true || (verb === undefined && message === undefined))
+      return this.#deps.handle(inbound, exchange);
+    if (message?.kind === 'refused') return message;
+    const sessionId = head.headers.get(SESSION_HEADER);
+    const isHello = message?.kind === 'request' && message.request.method === 'initialize';
+    const holder = { route: inbound.route, partition: route.identify(head) };
+    if (isHello) return this.#initialize({ inbound, exchange, known: undefined }, message.request, holder);
+    const known = sessionId === undefined ? undefined : this.#sessions.find(sessionId, holder);
+    const id = message?.kind === 'request' ? message.request.id : undefined;
+    if (sessionId !== undefined && known === undefined) return refused(NO_SESSION, id);
+    const turn = { inbound, exchange, known };
+    if (message !== undefined) return this.#take(turn, message);
+    return verb === 'GET' ? this.#listen(turn) : this.#end(turn);
+  }
+
+  #take(turn: Turn, message: Exclude<LegacyMessage, { kind: 'refused' }>): Soon<Reply> {
+    switch (message.kind) {
+      case 'request':
+        return this.#answer(turn, message.request);
+      case 'notification':
+        if (message.cancels !== undefined && turn.known !== undefined)
+          this.#running.get(runningKey(turn.known, message.cancels))?.abort(new Error('cancelled'));
+        return ACCEPTED;
+      case 'response':
+        if (turn.known !== undefined) this.#sessions.kept(turn.known.id)?.answer(message.id, message.bytes);
+        return ACCEPTED;
+    }
+  }
+
+  #answer(turn: Turn, request: LegacyRequest): Soon<Reply> {
+    const { facts } = turn.exchange;
+    const { method, id } = request;
+    facts.mcpMethod = method;
+    switch (method) {
+      case 'ping':
+        return done(id);
+      case 'logging/setLevel':
+        return this.#setLevel(turn, request);
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        return this.#subscribe(turn, request);
+      default:
+        return NOT_THEIRS.test(method)
+          ? refused(refusal(METHOD_NOT_FOUND, `Unknown method: ${method}`, { status: 200 }), id)
+          : this.#ask(turn, request);
+    }
+  }
+
+  async #initialize(turn: Turn, request: LegacyRequest, holder: Holder): Promise<Reply> {
+    const { inbound, exchange } = turn;
+    exchange.facts.mcpMethod = request.method;
+    const presented = readInitialize(request);
+    if ('code' in presented) return refused(presented, request.id);
+    const self = { ...presented, clientInfo: presented.clientInfo || undefined, logLevel: undefined };
+    const discovered = await this.#deps.handle(
+      onBehalf(inbound, 'server/discover', self, request.id),
+      exchange,
+    );
+    exchange.facts.mcpMethod = request.method;
+    if (discovered.kind === 'refused') return refusedReply(discovered, request);
+    if (discovered.kind !== 'answer') throw new Error('a discover that is no answer');
+    const message = JSON.parse(discovered.head + Buffer.concat(discovered.tail).toString()) as {
+      readonly result: unknown;
+    };
+    const { result, session } = initialized(JSON.stringify(message.result), presented);
+    return {
+      kind: 'answer',
+      status: 200,
+      head: `{"jsonrpc":"2.0","id":${request.id},"result":${result}}`,
+      tail: [],
+      headers: session === 'needed' ? { [SESSION_HEADER]: this.#sessions.issue(presented, holder) } : {},
+    };
+  }
+
+  /** Whatever else is asked: by the request path. */
+  async #ask({ inbound, exchange, known }: Turn, request: LegacyRequest): Promise<Reply> {
+    const session = known && this.#sessions.kept(known.id);
+    const running = known && new Running(exchange);
+    const key = known && runningKey(known, request.id);
+    if (key !== undefined && running !== undefined) this.#running.set(key, running.gone);
+    try {
+      const reply = await converse({
+        handle: this.#deps.handle,
+        inbound,
+        request,
+        self: selfOf(known, session),
+        exchange: running ?? exchange,
+        respondent: {
+          session: () => known && this.#keep(inbound, known),
+          capabilities: known?.ticket.capabilities ?? '{}',
+          nextId: () => this.#nextId(),
+        },
+      });
+      // *Spec:* 2025-11-25, basic/utilities/cancellation: what was cancelled is not answered.
+      return running?.isCancelled === true ? ACCEPTED : reply;
+    } finally {
+      running?.over();
+      if (key !== undefined && this.#running.get(key) === running?.gone) this.#running.delete(key);
+    }
+  }
+
+  #setLevel({ inbound, known }: Turn, request: LegacyRequest): Reply {
+    const level = stringParam(request, 'level') ?? '';
+    if (!LOG_LEVELS.has(level))
+      return invalid(request, `"level" must be one of ${[...LOG_LEVELS].join(', ')}`);
+    if (known === undefined) return invalid(request, NEEDS_SESSION, INVALID_REQUEST);
+    const session = this.#keep(inbound, known);
+    if (session === undefined) return refused(FULL, request.id);
+    session.logLevel = level;
+    return done(request.id);
+  }
+
+  async #subscribe({ inbound, known }: Turn, request: LegacyRequest): Promise<Reply> {
+    const uri = stringParam(request, 'uri') ?? '';
+    if (!isUri(uri)) return invalid(request, 'Not a URI: it needs a scheme and no control characters');
+    if (known === undefined) return invalid(request, NEEDS_SESSION, INVALID_REQUEST);
+    if (request.method === 'resources/unsubscribe') {
+      await this.#sessions.kept(known.id)?.unsubscribe(uri);
+      return done(request.id);
+    }
+    const session = this.#keep(inbound, known);
+    if (session === undefined) return refused(FULL, request.id);
+    switch (await session.subscribe(uri)) {
+      case 'yes':
+        return done(request.id);
+      case 'full':
+        return invalid(request, 'Too many resources are subscribed to in this session');
+      case 'refused':
+        return invalid(request, 'Nobody tells of changes of this resource', INVALID_PARAMS, { uri });
+    }
+  }
+
+  #listen({ inbound, known }: Turn): Reply {
+    if (known === undefined) return refused(NO_SESSION, undefined);
+    const session = this.#keep(inbound, known);
+    if (session === undefined) return refused(FULL, undefined);
+    return { kind: 'listen', feed: session.open() };
+  }
+
+  #end({ known }: Turn): Reply {
+    if (known !== undefined) this.#sessions.end(known);
+    return ACCEPTED;
+  }
+
+  #keep(inbound: Inbound, known: Known): Session | undefined {
+    const self = selfOf(known, undefined);
+    return this.#sessions.keep(known, { listen: (subject) => this.#openListen(inbound, self, subject) });
+  }
+
+  async #openListen(inbound: Inbound, self: Self, subject: ListenSubject): Promise<OpenedListen | undefined> {
+    const id = this.#nextId();
+    const filter =
+      subject.kind === 'uri'
+        ? { resourceSubscriptions: [subject.uri] }
+        : { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+    const params = `"notifications":${JSON.stringify(filter)}`;
+    // It lasts as long as the session wants it to: nothing else ends it.
+    const reply = await this.#deps.handle(onBehalf(inbound, 'subscriptions/listen', self, id, params), {
+      signal: new Abort(),
+      facts: {},
+      notify: () => {},
+    });
+    if (reply.kind !== 'listen' || reply.opening === undefined) return undefined;
+    const opening = JSON.parse(reply.opening) as { readonly params?: { readonly notifications?: unknown } };
+    return { id, honoured: JSON.stringify(opening.params?.notifications ?? {}), feed: reply.feed };
+  }
+
+  #nextId(): string {
+    return `"headgate-${++this.#lastId}"`;
+  }
+}
+
+const ACCEPTED: Reply = { kind: 'accepted' };
+
+function refused(problem: Refusal, id: string | undefined): Reply {
+  return { kind: 'refused', refusal: problem, id };
+}
+
+function invalid(
+  { id }: LegacyRequest,
+  message: string,
+  code = INVALID_PARAMS,
+  data?: Readonly<Record<string, unknown>>,
+): Reply {
+  return refused(refusal(code, message, { status: 200, ...(data !== undefined && { data }) }), id);
+}
+
+/** An empty result. */
+function done(id: string): Reply {
+  return { kind: 'answer', status: 200, head: `${headOf(id)}}}`, tail: [], headers: {} };
+}
+
+function selfOf(known: Known | undefined, session: Session | undefined): Self {
+  return {
+    capabilities: known?.ticket.capabilities ?? '{}',
+    clientInfo: known?.ticket.clientInfo || undefined,
+    logLevel: session?.logLevel,
+  };
+}
+
+function stringParam({ bytes, params }: LegacyRequest, key: string): string | undefined {
+  const members: readonly Member[] = (params && objectMembers(bytes, params.start)) ?? [];
+  const member = memberOf(members, key);
+  return member && stringValue(bytes, member);
+}
+
+function runningKey({ id }: Known, requestId: string): string {
+  return `${id} ${requestId}`;
+}
+
+/** An exchange that its client can also end by saying so. */
+class Running implements Exchange {
+  readonly gone = new Abort();
+  readonly #outer: Exchange;
+  readonly #leave = (): void => this.gone.abort(this.#outer.signal.reason);
+
+  constructor(outer: Exchange) {
+    this.#outer = outer;
+    if (outer.signal.aborted) this.#leave();
+    else outer.signal.addEventListener('abort', this.#leave, { once: true });
+  }
+
+  get signal(): Abort {
+    return this.gone;
+  }
+
+  get facts(): Exchange['facts'] {
+    return this.#outer.facts;
+  }
+
+  /** By its own word, and not by leaving. */
+  get isCancelled(): boolean {
+    return this.gone.aborted && !this.#outer.signal.aborted;
+  }
+
+  notify(message: Uint8Array): void {
+    if (!this.gone.aborted) this.#outer.notify(message);
+  }
+
+  over(): void {
+    this.#outer.signal.removeEventListener('abort', this.#leave);
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * One request of an older client, from its translation to the answer it knows how to read: asked once, and again with
+ * what the client was asked for in between.
+ *
+ * *Bounded by* {@link MAX_ROUNDS}, and by what is read whole: an answer above {@link WHOLE_BYTES} goes on as it comes.
+ */
+import { joinBytes } from '../protocol/answer.ts';
+import { HEADER_MISMATCH, INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
+import type { Exchange, Handle, Inbound, Reply } from '../protocol/exchange.ts';
+import { readNotice } from '../protocol/notice.ts';
+import { SseFramer } from '../protocol/sse.ts';
+import {
+  type Answered,
+  begun,
+  errorReply,
+  headOf,
+  type Response,
+  readHead,
+  readResponse,
+  refusedReply,
+  resultReply,
+} from './answer.ts';
+import { paramHeadersOf } from './param-headers.ts';
+import { answersTo, type Questions, type Respondent, readQuestions } from './questions.ts';
+import { type Additions, type LegacyRequest, modernised, type Self } from './request.ts';
+
+/** Times a server may ask in one call. */
+const MAX_ROUNDS = 16;
+/** An answer up to this is read, to see whether it asks something. */
+const WHOLE_BYTES = 1024 * 1024;
+/** The same of a call that is asked again: its answer comes under an id that the client does not know. */
+const AGAIN_BYTES = 64 * 1024 * 1024;
+
+type Relay = Extract<Reply, { kind: 'relay' }>;
+
+/** What a conversation needs. */
+export interface ConversationDeps {
+  readonly handle: Handle;
+  readonly inbound: Inbound;
+  readonly request: LegacyRequest;
+  readonly self: Self;
+  readonly exchange: Exchange;
+  readonly respondent: Omit<Respondent, 'signal' | 'send'>;
+}
+
+/** What became of one asking. */
+type Outcome =
+  | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'questions'; readonly questions: Questions }
+  /** What the server wants mirrored in headers is not. */
+  | { readonly kind: 'unmirrored'; readonly reply: Reply };
+
+/** Asks, and answers in between. *Never* rejects but for bugs. */
+export async function converse(deps: ConversationDeps): Promise<Reply> {
+  const { request, respondent, exchange } = deps;
+  let additions: Additions = {};
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const outcome = await ask(deps, additions);
+    if (outcome.kind === 'reply') return outcome.reply;
+    if (outcome.kind === 'unmirrored') {
+      const headers = additions.headers === undefined ? await paramHeadersOf(deps) : undefined;
+      if (headers === undefined) return outcome.reply;
+      additions = { ...additions, headers };
+      continue;
+    }
+    const answers = await answersTo(outcome.questions, {
+      ...respondent,
+      signal: exchange.signal,
+      send: (message) => exchange.notify(message),
+    });
+    if (answers.kind === 'failed') return errorReply(request, answers.code, answers.message, undefined);
+    additions = { ...additions, id: respondent.nextId(), params: answers.params };
+  }
+  return errorReply(request, INTERNAL_ERROR, 'The server asked too many questions', undefined);
+}
+
+async function ask(deps: ConversationDeps, additions: Additions): Promise<Outcome> {
+  const { handle, inbound, request, self, exchange } = deps;
+  const sentId = additions.id ?? request.id;
+  const reply = await handle(modernised(inbound, request, self, additions), exchange);
+  switch (reply.kind) {
+    case 'refused': {
+      const told = refusedReply(reply, request);
+      const isUnmirrored = reply.refusal.code === HEADER_MISMATCH && request.method === 'tools/call';
+      return { kind: isUnmirrored ? 'unmirrored' : 'reply', reply: told };
+    }
+    case 'answer':
+      return answered(reply, sentId, request);
+    case 'relay':
+      return reply.media === 'sse' ? heard(reply, sentId, deps) : relayed(reply, sentId, request);
+    default:
+      return { kind: 'reply', reply };
+  }
+}
+
+function answered(reply: Answered, sentId: string, request: LegacyRequest): Outcome {
+  const { head, tail, headers } = reply;
+  const written = readHead(head);
+  if (written === undefined) {
+    const bytes = joinBytes([Buffer.from(head), ...tail]);
+    return outcomeOf(readResponse(bytes, sentId, request), request, headers);
+  }
+  const pieces = written.rest === '' ? tail : [Buffer.from(written.rest), ...tail];
+  return outcomeOf({ kind: 'result', resultType: written.resultType, tail: pieces }, request, headers);
+}
+
+function outcomeOf(
+  response: Response,
+  request: LegacyRequest,
+  headers: Readonly<Record<string, string>>,
+): Outcome {
+  if (response.kind === 'other') return { kind: 'reply', reply: withHeaders(response.reply, headers) };
+  const { resultType, tail } = response;
+  if (resultType !== 'input_required') return { kind: 'reply', reply: resultReply(request, tail, headers) };
+  const all = joinBytes([Buffer.from('{'), ...begun(tail)]);
+  // The last brace closes the message.
+  const questions = readQuestions(all.subarray(0, all.length - 1));
+  if (questions !== undefined) return { kind: 'questions', questions };
+  const words = 'The server asks for something that cannot be read';
+  return { kind: 'reply', reply: errorReply(request, INTERNAL_ERROR, words, undefined) };
+}
+
+function withHeaders(reply: Reply, headers: Readonly<Record<string, string>>): Reply {
+  return reply.kind === 'answer' ? { ...reply, headers: { ...headers, ...reply.headers } } : reply;
+}
+
+/** An answer that flows. */
+async function relayed(reply: Relay, sentId: string, request: LegacyRequest): Promise<Outcome> {
+  const { head, body, broken, headers } = reply;
+  if (head !== undefined) {
+    const rest = readHead(head)?.rest ?? '';
+    const flowing = { ...reply, head: headOf(request.id), body: beginning(rest, body) };
+    const error = broken?.replace(`"id":${sentId}`, () => `"id":${request.id}`);
+    return { kind: 'reply', reply: error === undefined ? flowing : { ...flowing, broken: error } };
+  }
+  const most = sentId === request.id ? WHOLE_BYTES : AGAIN_BYTES;
+  const iterator = body[Symbol.asyncIterator]();
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  while (bytes <= most) {
+    const { done, value } = await iterator.next();
+    if (done === true) return outcomeOf(readResponse(joinBytes(pieces), sentId, request), request, headers);
+    pieces.push(value);
+    bytes += value.length;
+  }
+  if (sentId === request.id) return { kind: 'reply', reply: { ...reply, body: resumed(pieces, iterator) } };
+  await iterator.return?.();
+  return { kind: 'reply', reply: tooLarge(request) };
+}
+
+/** A call that is answered with events: what is said before the answer goes on at once. */
+async function heard(reply: Relay, sentId: string, deps: ConversationDeps): Promise<Outcome> {
+  const { request, exchange } = deps;
+  const framer = new SseFramer(sentId === request.id ? WHOLE_BYTES : AGAIN_BYTES);
+  const iterator = reply.body[Symbol.asyncIterator]();
+  for (;;) {
+    const { done, value } = await iterator.next();
+    if (done === true) break;
+    const events = framer.push(value);
+    for (const [i, event] of events.entries()) {
+      if (event.part === 'first') {
+        if (sentId === request.id) {
+          const begin = events.slice(i).flatMap(({ raw }) => raw);
+          return { kind: 'reply', reply: { ...reply, body: resumed(begin, iterator) } };
+        }
+        await iterator.return?.();
+        return { kind: 'reply', reply: tooLarge(request) };
+      }
+      if (event.data === undefined || !event.message) continue;
+      const message = joinBytes(event.data);
+      const notice = readNotice(message);
+      if (notice.kind === 'notification') exchange.notify(message);
+      else if (notice.kind === 'response') {
+        await iterator.return?.();
+        return outcomeOf(readResponse(message, sentId, request), request, reply.headers);
+      }
+    }
+  }
+  // The request path ends every stream with an answer.
+  return { kind: 'reply', reply: errorReply(request, INTERNAL_ERROR, 'The answer broke off', undefined) };
+}
+
+function tooLarge({ id }: LegacyRequest): Reply {
+  return {
+    kind: 'refused',
+    id,
+    refusal: refusal(INTERNAL_ERROR, 'The answer of the upstream server is too large', { status: 200 }),
+  };
+}
+
+async function* resumed(
+  pieces: readonly Uint8Array[],
+  iterator: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* pieces;
+    for (let step = await iterator.next(); step.done !== true; step = await iterator.next()) yield step.value;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+/** The body without the comma that it begins with. */
+async function* beginning(rest: string, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let first = true;
+  if (rest !== '') {
+    yield* begun([Buffer.from(rest)]);
+    first = false;
+  }
+  for await (const piece of body) {
+    if (!first || piece.length === 0) yield piece;
+    else {
+      first = false;
+      yield* begun([piece]);
+    }
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * A request to a server of an older era that asks in mid-call: the exchange with the server stands, while the client is
+ * told `input_required` and comes back with its answers, under another request.
+ *
+ * What the client did not say it can is declined at once; what it was asked and leaves is declined when its time is
+ * over: the server is never left waiting. *Spec:* basic/patterns/mrtr; 2025-11-25, client/elicitation, client/sampling,
+ * client/roots.
+ */
+import { INTERNAL_ERROR } from '../protocol/errors.ts';
+import { memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { offers } from '../protocol/questions.ts';
+import { Abort, type Signal } from '../protocol/signal.ts';
+import { CANCELLED, failure } from './failure.ts';
+import type { LegacySession } from './legacy-session.ts';
+import { readRequest, type ServerRequest } from './questions.ts';
+import type { Failure, ReadOutcome, ReadRequest } from './types.ts';
+
+/** Questions that one call may have open. */
+const MAX_OPEN = 16;
+
+/** What comes next of a dialogue. */
+export type Turn =
+  | { readonly kind: 'outcome'; readonly outcome: ReadOutcome }
+  /** `requests`: the JSON text of `inputRequests`. */
+  | { readonly kind: 'asked'; readonly requests: string };
+
+/** Who hears what is said before the next turn. */
+export interface Audience {
+  readonly signal: Signal;
+  readonly onNotification: ((message: Uint8Array) => void) | undefined;
+}
+
+interface Open extends ServerRequest {
+  readonly reply: (message: string) => void;
+}
+
+/** For a question whose answer its server could not take: it would wait for it as long as it lives. */
+const DEAF = failure(
+  'broken',
+  'http_protocol_error',
+  'it asks, and keeps no session in which it could be answered',
+);
+
+export class Dialogue {
+  readonly #gone = new Abort();
+  readonly #session: Pick<LegacySession, 'read' | 'tell'>;
+  readonly #open = new Map<string, Open>();
+  readonly #capabilities: string;
+  #lastKey = 0;
+  #sentId: string | undefined;
+  #outcome: ReadOutcome | undefined;
+  #audience: Audience | undefined;
+  #turned: ((turn: Turn) => void) | undefined;
+
+  /** @param capabilities JSON text of what the client can be asked. */
+  constructor(session: Pick<LegacySession, 'read' | 'tell'>, request: ReadRequest, capabilities: string) {
+    this.#session = session;
+    this.#capabilities = capabilities;
+    void session
+      .read({
+        ...request,
+        signal: this.#gone,
+        onSent: (id) => {
+          this.#sentId = id;
+        },
+        onNotification: (message) => this.#audience?.onNotification?.(message),
+        onQuestion: (message, reply) => this.#asked(message, reply),
+      })
+      .then((outcome) => {
+        // It may still be at it: nobody waits for that.
+        if (outcome.kind === 'failure' && outcome.failure.kind === 'timeout') this.#takeBack();
+        this.#outcome ??= outcome;
+        this.#turn({ kind: 'outcome', outcome: this.#outcome });
+      });
+  }
+
+  /** Waits for what comes next. A client that leaves ends the dialogue. *Never* rejects. */
+  next(audience: Audience): Promise<Turn> {
+    const { signal } = audience;
+    if (this.#outcome !== undefined) return Promise.resolve({ kind: 'outcome', outcome: this.#outcome });
+    if (this.#open.size > 0) return Promise.resolve(this.#questions());
+    return new Promise((resolve) => {
+      const leave = (): void => this.end();
+      this.#audience = audience;
+      this.#turned = (turn) => {
+        this.#audience = undefined;
+        signal.removeEventListener('abort', leave);
+        resolve(turn);
+      };
+      if (signal.aborted) leave();
+      else signal.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  /** Passes the client's answers on. What is left out is asked again. @param responses its own members. */
+  answer(bytes: Uint8Array, at: number): void {
+    for (const member of objectMembers(bytes, at) ?? []) {
+      const open = this.#open.get(member.key);
+      if (open === undefined) continue;
+      this.#open.delete(member.key);
+      open.reply(`{"jsonrpc":"2.0","id":${open.id},"result":${textOf(bytes, member)}}`);
+    }
+  }
+
+  /** Nobody waits any more: what is open is declined, and the request taken back. Idempotent. */
+  end(): void {
+    this.#give(CANCELLED);
+  }
+
+  #give(reason: Failure): void {
+    if (this.isOver) return;
+    for (const { id, reply } of this.#open.values())
+      reply(`{"jsonrpc":"2.0","id":${id},"error":{"code":${INTERNAL_ERROR},"message":"Nobody answers"}}`);
+    this.#open.clear();
+    this.#takeBack();
+    this.#outcome = { kind: 'failure', failure: reason };
+    this.#gone.abort(new Error(reason.detail));
+    this.#turn({ kind: 'outcome', outcome: this.#outcome });
+  }
+
+  get isOver(): boolean {
+    return this.#outcome !== undefined;
+  }
+
+  /** @returns whether the client will be asked. */
+  #asked(message: Uint8Array, reply: ((message: string) => void) | undefined): boolean {
+    if (reply === undefined) {
+      this.#give(DEAF);
+      return true;
+    }
+    const question = readRequest(message);
+    if (question === undefined || !offers(this.#capabilities, question) || this.#open.size >= MAX_OPEN)
+      return false;
+    this.#open.set(`q${++this.#lastKey}`, { ...question, reply });
+    this.#turn(this.#questions());
+    return true;
+  }
+
+  #questions(): Turn {
+    const requests = [...this.#open].map(
+      ([key, { method, params }]) =>
+        `"${key}":{"method":${JSON.stringify(method)}${params === undefined ? '' : `,"params":${params}`}}`,
+    );
+    return { kind: 'asked', requests: `{${requests.join(',')}}` };
+  }
+
+  #turn(turn: Turn): void {
+    const turned = this.#turned;
+    this.#turned = undefined;
+    turned?.(turn);
+  }
+
+  /** *Spec:* 2025-11-25, basic/utilities/cancellation: a closed connection says nothing. */
+  #takeBack(): void {
+    if (this.#sentId === undefined) return;
+    const method = 'notifications/cancelled';
+    const params = `{"requestId":${this.#sentId},"reason":"nobody waits for it any more"}`;
+    void this.#session.tell(method, `{"jsonrpc":"2.0","method":"${method}","params":${params}}`);
+  }
+}
+
+/** What of a request says that it goes on with a dialogue. */
+export interface Resumption {
+  /** Undefined for a state that is no string. */
+  readonly state: string | undefined;
+  /** Where the answers stand in the params, if there are any. */
+  readonly responsesAt: number | undefined;
+}
+
+/** Reads it; undefined for a request that begins. @param params the bytes of an object. */
+export function resumptionOf(params: Uint8Array): Resumption | undefined {
+  const members = objectMembers(params, 0) ?? [];
+  const state = memberOf(members, 'requestState');
+  const responses = memberOf(members, 'inputResponses');
+  if (state === undefined && responses === undefined) return undefined;
+  return { state: state && stringValue(params, state), responsesAt: responses?.start };
+}
