@@ -17,6 +17,8 @@ import type { Failure, ReadOutcome, ReadRequest } from './types.ts';
 
 /** Questions that one call may have open. */
 const MAX_OPEN = 16;
+/** What is asked side by side comes within it, and goes to the client together. */
+const GATHER_MS = 20;
 
 /** What comes next of a dialogue. */
 export type Turn =
@@ -47,6 +49,7 @@ export class Dialogue {
   readonly #open = new Map<string, Open>();
   readonly #capabilities: string;
   #lastKey = 0;
+  #gathering: NodeJS.Timeout | undefined;
   #sentId: string | undefined;
   #outcome: ReadOutcome | undefined;
   #audience: Audience | undefined;
@@ -78,7 +81,7 @@ export class Dialogue {
   next(audience: Audience): Promise<Turn> {
     const { signal } = audience;
     if (this.#outcome !== undefined) return Promise.resolve({ kind: 'outcome', outcome: this.#outcome });
-    if (this.#open.size > 0) return Promise.resolve(this.#questions());
+    if (this.#open.size > 0 && this.#gathering === undefined) return Promise.resolve(this.#questions());
     return new Promise((resolve) => {
       const leave = (): void => this.end();
       this.#audience = audience;
@@ -112,6 +115,7 @@ export class Dialogue {
     for (const { id, reply } of this.#open.values())
       reply(`{"jsonrpc":"2.0","id":${id},"error":{"code":${INTERNAL_ERROR},"message":"Nobody answers"}}`);
     this.#open.clear();
+    clearTimeout(this.#gathering);
     this.#takeBack();
     this.#outcome = { kind: 'failure', failure: reason };
     this.#gone.abort(new Error(reason.detail));
@@ -132,7 +136,10 @@ export class Dialogue {
     if (question === undefined || !offers(this.#capabilities, question) || this.#open.size >= MAX_OPEN)
       return false;
     this.#open.set(`q${++this.#lastKey}`, { ...question, reply });
-    this.#turn(this.#questions());
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = undefined;
+      if (this.#open.size > 0) this.#turn(this.#questions());
+    }, GATHER_MS);
     return true;
   }
 
@@ -167,11 +174,13 @@ export interface Resumption {
   readonly responsesAt: number | undefined;
 }
 
-/** Reads it; undefined for a request that begins. @param params the bytes of an object. */
+/**
+ * Reads it; undefined for a request that begins, which answers without a state do: what they lack is asked again.
+ * @param params the bytes of an object.
+ */
 export function resumptionOf(params: Uint8Array): Resumption | undefined {
   const members = objectMembers(params, 0) ?? [];
   const state = memberOf(members, 'requestState');
   const responses = memberOf(members, 'inputResponses');
-  if (state === undefined && responses === undefined) return undefined;
-  return { state: state && stringValue(params, state), responsesAt: responses?.start };
+  return state && { state: stringValue(params, state), responsesAt: responses?.start };
 }

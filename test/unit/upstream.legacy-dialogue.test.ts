@@ -130,11 +130,9 @@ describe('a server of an older era that asks in mid-call', () => {
     }
     assert.match(JSON.stringify(turn.result.content), /0.*1.*2/);
     const two = await asking(2, { together: true });
-    let asked = await call(two.upstream);
-    // The second may be heard a moment later: what is not answered is asked with the next turn.
-    for (let i = 0; asked.result.resultType === 'input_required' && i < 3; i++)
-      asked = await call(two.upstream, answering(asked));
-    assert.equal(asked.result.resultType, 'complete');
+    const asked = await call(two.upstream);
+    assert.deepEqual(asked.result.inputRequests, { q1: QUESTION, q2: QUESTION });
+    assert.equal((await call(two.upstream, answering(asked))).result.resultType, 'complete');
     assert.equal(two.answers.length, 2);
   });
 
@@ -145,6 +143,13 @@ describe('a server of an older era that asks in mid-call', () => {
     assert.deepEqual(again.result.inputRequests, asked.result.inputRequests);
     assert.notEqual(again.result.requestState, asked.result.requestState);
     assert.equal((await call(upstream, answering(again))).result.resultType, 'complete');
+  });
+
+  test('begins anew for answers without a state, and is not told of them', async () => {
+    const { upstream, server } = await asking();
+    const asked = await call(upstream, { inputResponses: { other: { action: 'accept' } } });
+    assert.deepEqual(asked.result.inputRequests, { q1: QUESTION });
+    assert.deepEqual(server.of('tools/call')[0]?.params, { name: 'paint' });
   });
 
   test('asks while a resource is read, too', async () => {
@@ -177,7 +182,6 @@ describe('a server of an older era that asks in mid-call', () => {
     await refused(answer, { name: 'other' });
     await refused({ ...answer, requestState: `${String(answer.requestState)}x` });
     await refused({ ...answer, requestState: 7 });
-    await refused({ inputResponses: {} });
     assert.equal((await call(upstream, answer)).result.resultType, 'complete');
     await refused(answer);
   });
@@ -298,6 +302,17 @@ describe('what waits for a client', () => {
     assert.ok(parked.take(states[1] ?? '', 'alice'));
     parked.close();
     assert.ok(all.slice(2).every(({ told }) => told.length === 1));
+  });
+
+  test('what is asked side by side is told together', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const { dialogue, ask } = staged();
+    const turn = dialogue.next({ signal: new Abort(), onNotification: undefined });
+    ask(1);
+    mock.timers.tick(10);
+    ask(2);
+    mock.timers.tick(10);
+    assert.deepEqual(Object.keys(JSON.parse(((await turn) as { requests: string }).requests)), ['q1', 'q2']);
   });
 
   test('R30: asks so many things; more is declined', () => {
