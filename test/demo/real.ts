@@ -2,7 +2,7 @@
  * `npm run demo -- --real`: servers as they are published, fetched with npx. Each claim is checked.
  */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +18,8 @@ import { record } from './wire.ts';
 
 const REVISION = '2026-07-28';
 const EVERYTHING = '@modelcontextprotocol/server-everything';
+/** As its users install it. */
+const HANDLER = ['mcp-handler@2.4.0', '@modelcontextprotocol/server@2.4.0', 'zod@4'];
 const DOCUMENT = 'demo://resource/static/document/architecture.md';
 /** Longer than npm takes to fetch the servers on a slow line. */
 const FETCH_MS = 180_000;
@@ -36,16 +38,20 @@ export async function runReal(
   writeFileSync(join(folder, 'hello.txt'), 'hello from a file\n');
   const modern = await library.start();
   cleanup.push(() => modern.close());
-  const everything = await startEverything(cleanup, signal);
+  const [everything, dice] = await Promise.all([
+    startEverything(cleanup, signal),
+    startDice(root, folder, cleanup, signal),
+  ]);
   const gateway = await startGateway({
     root,
     args: ['serve', '-c', 'config/demo-real.yaml'],
-    env: { LIBRARY_URL: modern.url, EVERYTHING_URL: everything, FOLDER: folder },
+    env: { LIBRARY_URL: modern.url, EVERYTHING_URL: everything, DICE_URL: dice, FOLDER: folder },
     signal,
   });
   cleanup.push(() => gateway.stop());
-  report.heading('Headgate: five published servers of two eras, one endpoint');
+  report.heading('Headgate: published servers of two eras, one endpoint');
   report.row('library', `${modern.url}  MCP ${REVISION}`);
+  report.row('dice', `${dice}  MCP ${REVISION}, on mcp-handler`);
   report.row('everything', `${everything}  MCP 2025-11-25, over HTTP`);
   report.row('the others', 'files, memory and everything again: MCP 2025-11-25, commands over stdio');
   report.row('gateway', `${gateway.mcp}/mcp  from config/demo-real.yaml`);
@@ -62,12 +68,13 @@ export async function runReal(
   const cacheStatus = (): string => recorder.take().at(-1)?.responseHeaders.get('cache-status') ?? 'none';
 
   report.step('One list of the tools of all of them');
-  const names = await toolsOf(client, ['read_text_file', 'create_entities', 'echo'], signal);
+  const names = await toolsOf(client, ['read_text_file', 'create_entities', 'echo', 'roll_dice'], signal);
   report.row('tools', `${names.length}: ${names.slice(0, 6).join(', ')}, …`);
   for (const [name, of] of [
     ['read_text_file', 'files'],
     ['create_entities', 'memory'],
     ['echo', 'everything'],
+    ['roll_dice', 'dice'],
   ] as const)
     report.claim(`${name} of ${of} is among them`, names.includes(name));
   report.claim('each once, though two servers have the same', new Set(names).size === names.length);
@@ -119,13 +126,62 @@ export async function runReal(
   await client.callTool({ name: 'create_entities', arguments: { entities: [entity] } });
   const graph = await client.callTool({ name: 'read_graph', arguments: {} });
   report.claim('memory remembers', JSON.stringify(graph.content).includes('Headgate'), JSON.stringify(graph));
+
+  report.step('A client of an older revision sees the same');
+  const older = new McpClient({ name: 'headgate-demo-older', version: '1.0.0' });
+  await older.connect(new StreamableHTTPClientTransport(new URL('/mcp', gateway.mcp)));
+  cleanup.push(() => older.close());
+  report.row('revision', older.getNegotiatedProtocolVersion() ?? 'none');
+  const seen = await toolsOf(older, names, signal);
+  report.claim(
+    'the tools of all of them',
+    names.every((name) => seen.includes(name)),
+    seen.join(', '),
+  );
+  const rolled = await older.callTool({ name: 'roll_dice', arguments: { sides: 6 } });
+  report.claim('a call reaches a server of this revision', JSON.stringify(rolled.content).includes('rolled'));
   return gateway;
+}
+
+/** A server on mcp-handler, with the package as it is published. @returns its endpoint. */
+async function startDice(
+  root: string,
+  folder: string,
+  cleanup: (() => Promise<unknown>)[],
+  signal: AbortSignal,
+): Promise<string> {
+  const home = join(folder, 'dice');
+  mkdirSync(home);
+  copyFileSync(join(root, 'test/demo/servers/dice.mjs'), join(home, 'dice.mjs'));
+  const words = ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const install = spawn('npm', [...words, '--prefix', home, ...HANDLER], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    signal,
+  });
+  const code = await new Promise((done) => {
+    install.once('exit', done);
+    install.once('error', done);
+  });
+  signal.throwIfAborted();
+  if (code !== 0) throw new Error('mcp-handler cannot be fetched: is the npm registry reachable?');
+  const port = await freePort();
+  return startServer(process.execPath, [join(home, 'dice.mjs'), String(port)], port, cleanup, signal);
 }
 
 /** server-everything over HTTP, on a free port. @returns its endpoint. */
 async function startEverything(cleanup: (() => Promise<unknown>)[], signal: AbortSignal): Promise<string> {
-  const port = await freePort();
-  const child = spawn('npx', ['-y', EVERYTHING, 'streamableHttp'], {
+  return startServer('npx', ['-y', EVERYTHING, 'streamableHttp'], await freePort(), cleanup, signal);
+}
+
+/** Starts a server, and waits until it listens. @returns its endpoint. */
+async function startServer(
+  command: string,
+  args: readonly string[],
+  port: number,
+  cleanup: (() => Promise<unknown>)[],
+  signal: AbortSignal,
+): Promise<string> {
+  const child = spawn(command, args, {
     env: { ...process.env, PORT: String(port) },
     stdio: 'ignore',
     detached: true,
@@ -146,7 +202,7 @@ async function startEverything(cleanup: (() => Promise<unknown>)[], signal: Abor
       () => false,
     ),
   );
-  if (!up) throw new Error(`${EVERYTHING} did not start: is the npm registry reachable?`);
+  if (!up) throw new Error(`${args.join(' ')} did not start: is the npm registry reachable?`);
   return url;
 }
 
