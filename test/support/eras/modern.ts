@@ -50,6 +50,7 @@ function build(ticks: () => number): McpServer {
         prompts: {},
         completions: {},
       },
+      cacheHints: { 'server/discover': HINTS },
     },
   );
   const s = server.server;
