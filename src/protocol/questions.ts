@@ -1,8 +1,10 @@
 /**
  * What servers ask of clients in mid-call, in every revision the same: what is asked, and what a client must have said
- * to be asked it. *Spec:* client/elicitation, client/sampling, client/roots; basic/patterns/mrtr.
+ * to be asked it. *Never* throws. *Spec:* client/elicitation, client/sampling, client/roots; basic/patterns/mrtr.
  */
 import { kindAt, type Member, memberOf, objectMembers, stringValue, textOf } from './json.ts';
+
+const encoder = new TextEncoder();
 
 /** One question. */
 export interface Question {
@@ -11,17 +13,18 @@ export interface Question {
   readonly params: string | undefined;
 }
 
-/** What can be asked, by the capability that says so. */
-const CAPABILITY_OF: ReadonlyMap<string, string> = new Map([
-  ['elicitation/create', 'elicitation'],
-  ['sampling/createMessage', 'sampling'],
-  ['roots/list', 'roots'],
-]);
-/** More of one capability than this is not passed on. */
-const MAX_CAPABILITY_BYTES = 512;
+/** What may be answered with a question. *Spec:* basic/patterns/mrtr, "Supported Requests". */
+export const MAY_ASK: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 /** JSON text of the capabilities of one who can be asked nothing. */
 export const NO_CAPABILITIES = '{}';
+
+/** What of a capability is told: each is there or not, so that there are few ways to be asked. */
+const PARTS: Readonly<Record<string, readonly string[]>> = {
+  elicitation: ['form', 'url'],
+  sampling: ['tools', 'context'],
+  roots: [],
+};
 
 /** Reads the method and params of a question. @param at where the object begins. */
 export function readQuestion(bytes: Uint8Array, at: number): Question | undefined {
@@ -32,15 +35,33 @@ export function readQuestion(bytes: Uint8Array, at: number): Question | undefine
   return method === undefined ? undefined : { method, params: params && textOf(bytes, params) };
 }
 
-/** Whether a client with these capabilities can be asked this. @param capabilities JSON text. */
+/** Whether a client with these capabilities can be asked this. @param capabilities what {@link askable} made. */
 export function offers(capabilities: string, { method, params }: Question): boolean {
-  const offered = JSON.parse(capabilities) as Readonly<
-    Record<string, { readonly url?: unknown } | undefined>
-  >;
-  const capability = offered[CAPABILITY_OF.get(method) ?? ''];
-  if (capability === undefined || method !== 'elicitation/create') return capability !== undefined;
-  const { mode } = JSON.parse(params ?? '{}') as { readonly mode?: unknown };
-  return mode !== 'url' || capability.url !== undefined;
+  const bytes = encoder.encode(capabilities);
+  const all = objectMembers(bytes, 0) ?? [];
+  switch (method) {
+    case 'elicitation/create': {
+      const elicitation = memberOf(all, 'elicitation');
+      const parts = elicitation && objectMembers(bytes, elicitation.start);
+      if (parts === undefined) return false;
+      // Of a client that names neither, forms are meant.
+      return modeOf(params) === 'url'
+        ? memberOf(parts, 'url') !== undefined
+        : parts.length === 0 || memberOf(parts, 'form') !== undefined;
+    }
+    case 'sampling/createMessage':
+      return memberOf(all, 'sampling') !== undefined;
+    case 'roots/list':
+      return memberOf(all, 'roots') !== undefined;
+    default:
+      return false;
+  }
+}
+
+function modeOf(params: string | undefined): string | undefined {
+  const bytes = encoder.encode(params ?? '');
+  const mode = memberOf(objectMembers(bytes, 0) ?? [], 'mode');
+  return mode && stringValue(bytes, mode);
 }
 
 /**
@@ -49,12 +70,17 @@ export function offers(capabilities: string, { method, params }: Question): bool
  */
 export function askable(bytes: Uint8Array, all: Member | undefined): string {
   const members = (all && objectMembers(bytes, all.start)) ?? [];
-  const told = [...CAPABILITY_OF.values()].flatMap((key) => {
+  const told = Object.entries(PARTS).flatMap(([key, parts]) => {
     const member = memberOf(members, key);
-    if (member === undefined || kindAt(bytes, member.start) !== 'object') return [];
-    // That roots may change is told to nobody here.
-    const isBare = key === 'roots' || member.end - member.start > MAX_CAPABILITY_BYTES;
-    return [`"${key}":${isBare ? '{}' : textOf(bytes, member)}`];
+    const inner = member && objectMembers(bytes, member.start);
+    if (inner === undefined) return [];
+    const has = (part: string): boolean => {
+      const value = memberOf(inner, part);
+      return value !== undefined && kindAt(bytes, value.start) === 'object';
+    };
+    const texts = parts.filter(has).map((part) => `"${part}":{}`);
+    // Forms alone are said as they were before there was anything else.
+    return [`"${key}":${texts.join() === '"form":{}' ? '{}' : `{${texts.join()}}`}`];
   });
-  return `{${told.join(',')}}`;
+  return `{${told.join()}}`;
 }

@@ -73,15 +73,20 @@ export async function readOnce(
     // Half, so that there is time to ask another.
     overallMs: limitMs === undefined ? leftMs : Math.min(limitMs, leftMs / 2),
   });
-  const opening = await exchange.open(endpoint.reads);
+  const opening = await exchange.open(request.pace === 'slow' ? endpoint.streams : endpoint.reads);
   if (opening.kind === 'failure') {
     link.attempted(traitsOf(opening.failure.kind).attempt);
     return { ...opening, kind: 'unopened' };
   }
+  /** Somebody is asked, and takes the time that a call has. */
+  let asked = false;
+  const extend = (): void => {
+    if (request.deadlineMs !== undefined) return;
+    const callLeftMs = startedAt + callMs - link.now();
+    exchange.extend(Math.max(0, asked ? callLeftMs : Math.min(patienceMs, callLeftMs)));
+  };
   const onNotification = (message: Uint8Array): void => {
-    if (request.deadlineMs === undefined) {
-      exchange.extend(Math.max(0, Math.min(patienceMs, startedAt + callMs - link.now())));
-    }
+    extend();
     request.onNotification?.(message);
   };
   const { maxBytes, flow, onRequest } = request;
@@ -90,9 +95,10 @@ export async function readOnce(
     ...(flow !== undefined && { flow }),
     ...(onRequest !== undefined && {
       onRequest: (message: Uint8Array) => {
-        // Somebody is asked, and takes the time that a call has.
-        exchange.extend(Math.max(0, startedAt + callMs - link.now()));
-        onRequest(message);
+        if (!onRequest(message)) return false;
+        asked = true;
+        extend();
+        return true;
       },
     }),
   };

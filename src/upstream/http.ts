@@ -131,19 +131,31 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
       const begunAt = now();
       const ended = (reason: Failure | undefined): void =>
         operation(request.method, reason === undefined ? '' : traitsOf(reason.kind).errorType, begunAt);
+      // While somebody is asked, the server has shown that it is well, and what comes late is not its doing.
+      const asking = new Set<Turn>();
+      const { onRequest } = request;
+      const asked = (turn: Turn): ReadRequest => ({
+        ...request,
+        ...(onRequest !== undefined && {
+          onRequest: (message) => {
+            if (!onRequest(message)) return false;
+            if (!asking.has(turn)) settle(turn, undefined, begunAt, 'ignored');
+            asking.add(turn);
+            return true;
+          },
+        }),
+      });
       const last = await inTurns<ReadOutcome>(balance, now, {
         use: 'read',
         idempotent: request.idempotent,
         signal: request.signal,
-        once: ({ endpoint, limitMs }) =>
-          readOnce(link, endpoint, request, { startedAt: begunAt, limitMs }, ended),
-        settle: (turn, attempt, startedAt) =>
-          settle(
-            turn,
-            failureIn(attempt),
-            startedAt,
-            timeoutVerdict(request, timeouts.responseMs, now() - startedAt),
-          ),
+        once: (turn) =>
+          readOnce(link, turn.endpoint, asked(turn), { startedAt: begunAt, limitMs: turn.limitMs }, ended),
+        settle: (turn, attempt, startedAt) => {
+          if (asking.has(turn)) return;
+          const verdict = timeoutVerdict(request, timeouts.responseMs, now() - startedAt);
+          settle(turn, failureIn(attempt), startedAt, verdict);
+        },
         retrying,
       });
       if (last === undefined) return turnedAway();
@@ -182,12 +194,16 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
     },
   };
   const [first, ...others] = endpoints;
-  if (others.length === 0) return { ...upstream, sessions: new HttpSessions(upstream, first as Endpoint) };
+  if (others.length === 0) {
+    const sessions = new HttpSessions(upstream, first as Endpoint);
+    return { ...upstream, sessions, events: (address, signal) => sessions.events(address, signal) };
+  }
   // A session is known to the endpoint that opened it: there is no going to another one.
   const alone = createHttp({ ...config, endpoints: config.endpoints.slice(0, 1) }, deps);
   return {
     ...upstream,
     sessions: alone.sessions,
+    events: (address, signal) => alone.events(address, signal),
     stats: () => sumStats([upstream.stats(), alone.stats()]),
     close: async () => {
       await Promise.all([upstream.close(), alone.close()]);

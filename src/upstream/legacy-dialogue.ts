@@ -2,17 +2,18 @@
  * A request to a server of an older era that asks in mid-call: the exchange with the server stands, while the client is
  * told `input_required` and comes back with its answers, under another request.
  *
- * What the client did not say it can is declined at once; what it was asked and leaves is declined when its time is
- * over: the server is never left waiting. *Spec:* basic/patterns/mrtr; 2025-11-25, client/elicitation, client/sampling,
- * client/roots.
+ * What the client did not say it can is declined at once; what it was asked and leaves is declined with the end of the
+ * exchange: the server is never left waiting. *Never* rejects. *Spec:* basic/patterns/mrtr; 2025-11-25,
+ * client/elicitation, client/sampling, client/roots.
  */
 import { INTERNAL_ERROR } from '../protocol/errors.ts';
-import { memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { kindAt, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
 import { offers } from '../protocol/questions.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
 import { CANCELLED, failure } from './failure.ts';
 import type { LegacySession } from './legacy-session.ts';
 import { readRequest, type ServerRequest } from './questions.ts';
+import { progressTokenOf, withProgressToken } from './stdio-words.ts';
 import type { Failure, ReadOutcome, ReadRequest } from './types.ts';
 
 /** Questions that one call may have open. */
@@ -30,10 +31,13 @@ export type Turn =
 export interface Audience {
   readonly signal: Signal;
   readonly onNotification: ((message: Uint8Array) => void) | undefined;
+  /** JSON text of its own progress token. */
+  readonly progressToken: string | undefined;
 }
 
+type Reply = (message: string) => Promise<boolean>;
 interface Open extends ServerRequest {
-  readonly reply: (message: string) => void;
+  readonly reply: Reply;
 }
 
 /** For a question whose answer its server could not take: it would wait for it as long as it lives. */
@@ -42,12 +46,16 @@ const DEAF = failure(
   'http_protocol_error',
   'it asks, and keeps no session in which it could be answered',
 );
+const UNHEARD = failure('reset', 'connection_terminated', 'it did not take the answer to its question');
 
 export class Dialogue {
+  /** What it keeps in memory, more or less. */
+  readonly sizeBytes: number;
   readonly #gone = new Abort();
   readonly #session: Pick<LegacySession, 'read' | 'tell'>;
   readonly #open = new Map<string, Open>();
   readonly #capabilities: string;
+  readonly #progressToken: string | undefined;
   #lastKey = 0;
   #gathering: NodeJS.Timeout | undefined;
   #sentId: string | undefined;
@@ -59,25 +67,30 @@ export class Dialogue {
   constructor(session: Pick<LegacySession, 'read' | 'tell'>, request: ReadRequest, capabilities: string) {
     this.#session = session;
     this.#capabilities = capabilities;
-    void session
+    this.#progressToken = progressTokenOf(request.params);
+    this.sizeBytes = request.params.length;
+    session
       .read({
         ...request,
         signal: this.#gone,
         onSent: (id) => {
           this.#sentId = id;
         },
-        onNotification: (message) => this.#audience?.onNotification?.(message),
+        onNotification: (message) => this.#heard(message),
         onQuestion: (message, reply) => this.#asked(message, reply),
+      })
+      .catch((error: unknown): ReadOutcome => {
+        const detail = error instanceof Error ? error.message : '';
+        return { kind: 'failure', failure: failure('broken', 'proxy_internal_error', detail) };
       })
       .then((outcome) => {
         // It may still be at it: nobody waits for that.
         if (outcome.kind === 'failure' && outcome.failure.kind === 'timeout') this.#takeBack();
-        this.#outcome ??= outcome;
-        this.#turn({ kind: 'outcome', outcome: this.#outcome });
+        this.#conclude(outcome);
       });
   }
 
-  /** Waits for what comes next. A client that leaves ends the dialogue. *Never* rejects. */
+  /** Waits for what comes next. A client that leaves ends the dialogue. */
   next(audience: Audience): Promise<Turn> {
     const { signal } = audience;
     if (this.#outcome !== undefined) return Promise.resolve({ kind: 'outcome', outcome: this.#outcome });
@@ -95,14 +108,19 @@ export class Dialogue {
     });
   }
 
-  /** Passes the client's answers on. What is left out is asked again. @param responses its own members. */
+  /**
+   * Passes the client's answers on, one behind the other. What is left out, or is no answer, is asked again; a server
+   * that does not take one waits for it in vain, and is not waited for. @param at where the answers begin.
+   */
   answer(bytes: Uint8Array, at: number): void {
+    const told: (readonly [Reply, string])[] = [];
     for (const member of objectMembers(bytes, at) ?? []) {
       const open = this.#open.get(member.key);
-      if (open === undefined) continue;
+      if (open === undefined || kindAt(bytes, member.start) !== 'object') continue;
       this.#open.delete(member.key);
-      open.reply(`{"jsonrpc":"2.0","id":${open.id},"result":${textOf(bytes, member)}}`);
+      told.push([open.reply, `{"jsonrpc":"2.0","id":${open.id},"result":${textOf(bytes, member)}}`]);
     }
+    void this.#tellAll(told);
   }
 
   /** Nobody waits any more: what is open is declined, and the request taken back. Idempotent. */
@@ -110,37 +128,55 @@ export class Dialogue {
     this.#give(CANCELLED);
   }
 
-  #give(reason: Failure): void {
-    if (this.isOver) return;
-    for (const { id, reply } of this.#open.values())
-      reply(`{"jsonrpc":"2.0","id":${id},"error":{"code":${INTERNAL_ERROR},"message":"Nobody answers"}}`);
-    this.#open.clear();
-    clearTimeout(this.#gathering);
-    this.#takeBack();
-    this.#outcome = { kind: 'failure', failure: reason };
-    this.#gone.abort(new Error(reason.detail));
-    this.#turn({ kind: 'outcome', outcome: this.#outcome });
+  async #tellAll(told: readonly (readonly [Reply, string])[]): Promise<void> {
+    for (const [reply, message] of told) if (!(await reply(message))) return this.#give(UNHEARD);
   }
 
-  get isOver(): boolean {
-    return this.#outcome !== undefined;
+  #give(reason: Failure): void {
+    if (this.#outcome !== undefined) return;
+    this.#takeBack();
+    this.#conclude({ kind: 'failure', failure: reason });
+    this.#gone.abort(new Error(reason.detail));
+  }
+
+  /** It is over: whatever is still asked is answered by nobody. */
+  #conclude(outcome: ReadOutcome): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = outcome;
+    clearTimeout(this.#gathering);
+    for (const { id, reply } of this.#open.values())
+      void reply(
+        `{"jsonrpc":"2.0","id":${id},"error":{"code":${INTERNAL_ERROR},"message":"Nobody answers"}}`,
+      );
+    this.#open.clear();
+    this.#turn({ kind: 'outcome', outcome });
   }
 
   /** @returns whether the client will be asked. */
-  #asked(message: Uint8Array, reply: ((message: string) => void) | undefined): boolean {
+  #asked(message: Uint8Array, reply: Reply | undefined): boolean {
+    const question = readRequest(message);
+    if (this.#outcome !== undefined || question === undefined) return false;
+    if (!offers(this.#capabilities, question) || this.#open.size >= MAX_OPEN) return false;
     if (reply === undefined) {
       this.#give(DEAF);
       return true;
     }
-    const question = readRequest(message);
-    if (question === undefined || !offers(this.#capabilities, question) || this.#open.size >= MAX_OPEN)
-      return false;
     this.#open.set(`q${++this.#lastKey}`, { ...question, reply });
     this.#gathering ??= setTimeout(() => {
       this.#gathering = undefined;
       if (this.#open.size > 0) this.#turn(this.#questions());
     }, GATHER_MS);
     return true;
+  }
+
+  /** Progress is told by the token of whoever hears it. */
+  #heard(message: Uint8Array): void {
+    const audience = this.#audience;
+    if (audience?.onNotification === undefined) return;
+    const { progressToken, onNotification } = audience;
+    if (progressToken === this.#progressToken) return onNotification(message);
+    const told = withProgressToken(message, progressToken);
+    if (told !== undefined) onNotification(told);
   }
 
   #questions(): Turn {

@@ -6,8 +6,9 @@ import { SseFramer } from '../protocol/sse.ts';
 import { unusableHead } from './call.ts';
 import { decoded } from './decode.ts';
 import { Exchange } from './exchange.ts';
+import { requestHeaders } from './head.ts';
 import type { SessionEvents } from './legacy-listen.ts';
-import type { SessionWire } from './legacy-session.ts';
+import type { Address, SessionWire } from './legacy-session.ts';
 import type { Endpoint } from './pool.ts';
 import type { Upstream } from './types.ts';
 
@@ -15,23 +16,32 @@ import type { Upstream } from './types.ts';
 const MAX_EVENT_BYTES = 64 * 1024;
 /** How long a server may take to open the event stream. */
 const OPEN_MS = 10_000;
+/** How long a server may take to accept a notification, or an answer to its own question. */
+const TELL_MS = 5_000;
 /** Ending a session is a courtesy. */
 const END_MS = 1_000;
 
-interface Address {
-  readonly version: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
 export class HttpSessions implements SessionWire {
   readonly read: Upstream['read'];
-  readonly stream: Upstream['stream'];
   readonly #endpoint: Endpoint;
 
-  constructor({ read, stream }: Pick<Upstream, 'read' | 'stream'>, endpoint: Endpoint) {
+  constructor({ read }: Pick<Upstream, 'read'>, endpoint: Endpoint) {
     this.read = read;
-    this.stream = stream;
     this.#endpoint = endpoint;
+  }
+
+  /** Whatever the circuit says: a server that waits for an answer must get it. */
+  async tell({ version, headers }: Address, method: string, message: string): Promise<boolean> {
+    const exchange = new Exchange({
+      path: this.#endpoint.path,
+      headers: requestHeaders({ method, name: undefined, version, headers }),
+      body: message,
+      signal: new Abort(),
+      overallMs: TELL_MS,
+    });
+    const opening = await exchange.open(this.#endpoint.reads);
+    exchange.discard();
+    return opening.kind === 'head' && opening.head.status < 300;
   }
 
   /** Opens the event stream of a session. *Never* rejects. */

@@ -8,24 +8,31 @@
 import { LEGACY_VERSIONS, NEWEST_LEGACY_VERSION as NEWEST, SESSION_HEADER } from '../protocol/legacy.ts';
 import { NO_CAPABILITIES } from '../protocol/questions.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
+import { Askers } from './askers.ts';
 import { isModern } from './era.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { isForgotten, isSuspect } from './legacy-forgotten.ts';
 import { type Hello, readHello } from './legacy-hello.ts';
+import type { SessionEvents } from './legacy-listen.ts';
 import { isHeard, levelParams, type Quiet, quietIn, SILENT } from './legacy-logging.ts';
 import { withoutEnvelope } from './legacy-params.ts';
 import { OF_THE_CALLER } from './outcomes.ts';
-import { declined } from './questions.ts';
-import type { Failure, ReadOutcome, ReadRequest, StreamOutcome, Upstream } from './types.ts';
+import { declined, readRequest } from './questions.ts';
+import type { Failure, ReadOutcome, ReadRequest, Upstream } from './types.ts';
 
 /** What `initialize` answers is small... */
 const MAX_HELLO_BYTES = 1024 * 1024;
 /** ...and comes in this time, whatever is said before it: a process may have to be fetched first. */
 const HELLO_MS = 30_000;
-/** How long a server may take to accept a notification, or an answer to its own question. */
+/** How long a server may take to accept a level. */
 const TELL_MS = 5_000;
 /** In place of a method, for what is a response. */
 const ANSWER = 'response';
+/** How long a server may take to open the stream on which it asks, and to take a level. */
+const HEAR_MS = 500;
+const LEVEL_MS = 1_000;
+/** How long that stream stays behind the last who could be asked. */
+const LINGER_MS = 10_000;
 /** Questions of a server that are being answered at once: one that asks more than that is not asking. */
 const MAX_ANSWERING = 64;
 
@@ -41,11 +48,24 @@ export interface Opened {
 type Opening = Opened | { readonly kind: 'failed'; readonly outcome: ReadOutcome };
 
 /** What a session is made of. */
-export interface SessionWire extends Pick<Upstream, 'read' | 'stream'> {
+export interface SessionWire extends Pick<Upstream, 'read'> {
   /** Counts what sessions are with and end with: another number, and they are over. */
   readonly life?: number;
+  /**
+   * Sends a notification, or an answer to a question, past whatever else is under way. @returns whether it was taken.
+   * *Never* rejects.
+   */
+  tell(address: Address, method: string, message: string, life: number | undefined): Promise<boolean>;
+  /** Opens the event stream of a session; absent where what is said to nobody comes otherwise. *Never* rejects. */
+  events?(address: Address, signal: Signal): Promise<SessionEvents>;
   /** Ends a session at the server; what becomes of it is of no interest. *Never* rejects. */
-  end(address: ReturnType<LegacySession['addressOf']>): Promise<void>;
+  end(address: Address): Promise<void>;
+}
+
+/** Version and headers of what is sent in a session. */
+export interface Address {
+  readonly version: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 export class LegacySession {
@@ -59,8 +79,13 @@ export class LegacySession {
   #opening: Promise<Opening> | undefined;
   #holders = 0;
   #retired = false;
-  /** What the server was told to say. */
-  #quiet: { readonly opened: Opened; readonly told: Quiet } | undefined;
+  /** What the server was told to say, and whether it took that. */
+  #level: { readonly opened: Opened; readonly told: Quiet; readonly setting: Promise<boolean> } | undefined;
+  readonly #askers = new Askers<ReadRequest, NonNullable<ReadRequest['onQuestion']>>();
+  #hearing:
+    | { readonly opened: Opened; readonly gone: Abort; readonly opening: Promise<SessionEvents> }
+    | undefined;
+  #lingering: NodeJS.Timeout | undefined;
   #answering = 0;
 
   /**
@@ -113,8 +138,13 @@ export class LegacySession {
   /** Asks in this very session, which is over when the server does not know it. */
   async askIn(opened: Opened, request: ReadRequest): Promise<ReadOutcome> {
     const quiet = quietIn(request.params);
-    await this.#speakUp(opened, quiet, request);
-    const { onNotification } = request;
+    await this.#speakUp(opened, quiet, request.signal);
+    const { onNotification, onQuestion } = request;
+    if (onQuestion !== undefined) {
+      this.#askers.begin(request, onQuestion);
+      clearTimeout(this.#lingering);
+      await this.#hear(opened, request.signal);
+    }
     const outcome = await this.#wire.read({
       ...request,
       ...(onNotification !== undefined && {
@@ -124,25 +154,41 @@ export class LegacySession {
       }),
       params: withoutEnvelope(request.params),
       ...this.addressOf(opened, request.headers),
-      onRequest: (message) => this.#question(opened, message, request.onQuestion),
+      onRequest: (message) => this.#question(opened, message, onQuestion),
     });
+    // What was given up may still be worked on.
+    if (outcome.kind === 'answer' || outcome.kind === 'refused') this.#askers.end(request);
+    else this.#askers.leave(request);
+    if (onQuestion !== undefined) this.#stopHearing();
     if (isForgotten(outcome, opened)) this.forget(opened);
     else if (isSuspect(outcome, opened) && this.stands(opened)) await this.#verify(opened, request);
     return outcome;
   }
 
   /** Has the server say as much as whoever asks for most: what is more than others want, they do not hear. */
-  async #speakUp(opened: Opened, quiet: Quiet, request: ReadRequest): Promise<void> {
-    const spoken = this.#quiet?.opened === opened ? this.#quiet.told : SILENT;
-    if (quiet >= spoken || !opened.hello.capabilities.has('logging')) return;
-    this.#quiet = { opened, told: quiet };
-    const { signal, maxBytes } = request;
-    const question = { method: 'logging/setLevel', name: undefined, idempotent: true, signal, maxBytes };
-    await this.#wire.read({
-      ...question,
-      params: levelParams(quiet),
-      ...this.addressOf(opened, request.headers),
+  async #speakUp(opened: Opened, quiet: Quiet, signal: Signal): Promise<void> {
+    if (quiet >= SILENT || !opened.hello.capabilities.has('logging')) return;
+    const known = this.#level?.opened === opened ? this.#level : undefined;
+    let level = known;
+    if (known === undefined || quiet < known.told) {
+      const setting = this.#setLevel(opened, quiet);
+      level = { opened, told: quiet, setting };
+      this.#level = level;
+      void setting.then((isSet) => {
+        // What failed is tried again by the next.
+        if (!isSet && this.#level?.setting === setting) this.#level = undefined;
+      });
+    }
+    if (level !== undefined) await within(level.setting, signal, LEVEL_MS);
+  }
+
+  async #setLevel(opened: Opened, quiet: Quiet): Promise<boolean> {
+    const outcome = await this.#wire.read({
+      ...{ method: 'logging/setLevel', name: undefined, params: levelParams(quiet), idempotent: true },
+      ...this.addressOf(opened),
+      ...{ signal: this.#closed, deadlineMs: TELL_MS, maxBytes: MAX_HELLO_BYTES },
     });
+    return outcome.kind === 'answer' && outcome.answer.kind === 'result';
   }
 
   /** Finds out whether a refusal was meant for the session: then everything is refused in it. */
@@ -159,10 +205,7 @@ export class LegacySession {
   }
 
   /** Version and headers of what is sent in a session. */
-  addressOf(
-    { id, hello }: Opened,
-    headers = this.#headers,
-  ): { readonly version: string; readonly headers: Readonly<Record<string, string>> } {
+  addressOf({ id, hello }: Opened, headers = this.#headers): Address {
     return {
       version: hello.version,
       headers: id === undefined ? headers : { ...headers, [SESSION_HEADER]: id },
@@ -173,6 +216,8 @@ export class LegacySession {
   forget(opened: Opened): void {
     if (this.#current !== opened) return;
     this.#current = undefined;
+    // What was asked in it is asked of nobody any more.
+    this.#askers.clear();
     for (const told of [...this.#whenLost]) told();
   }
 
@@ -182,7 +227,7 @@ export class LegacySession {
     return () => this.#whenLost.delete(told);
   }
 
-  /** Sends a notification or a response, if there is a session. *Never* rejects. */
+  /** Sends a notification, if there is a session. *Never* rejects. */
   async tell(method: string, message: string): Promise<void> {
     if (this.#current !== undefined) await this.#send(this.#current, method, message);
   }
@@ -213,6 +258,9 @@ export class LegacySession {
     const opened = this.#current;
     this.#current = undefined;
     this.#closed.abort(new Error('closed'));
+    this.#hearing?.gone.abort(new Error('closed'));
+    clearTimeout(this.#lingering);
+    this.#askers.clear();
     if (opened?.id !== undefined) await this.#wire.end(this.addressOf(opened));
   }
 
@@ -243,29 +291,57 @@ export class LegacySession {
     return opened;
   }
 
-  async #send(opened: Opened, method: string, message: string): Promise<void> {
-    const signal = new Abort();
-    const timer = setTimeout(() => signal.abort(new Error('not accepted in time')), TELL_MS);
-    const outcome = await this.#wire
-      .stream({
-        method,
-        name: undefined,
-        ...this.addressOf(opened),
-        body: Buffer.from(message),
-        idempotent: false,
-        signal,
-      })
-      .catch(() => undefined);
-    await letGo(outcome);
-    clearTimeout(timer);
+  /** @returns whether the server took it: one that is told in another process, or session, would take it for its own. */
+  async #send(opened: Opened, method: string, message: string): Promise<boolean> {
+    if (opened.life !== this.#wire.life) return false;
+    return this.#wire.tell(this.addressOf(opened), method, message, opened.life);
   }
 
-  /** Puts a question of the server's to whoever asked, if there is somebody who could answer it. */
-  #question(opened: Opened, message: Uint8Array, ask: ReadRequest['onQuestion']): void {
+  /** Puts a question of the server's to whoever asked, if there is somebody who could answer it. @returns whether. */
+  #question(opened: Opened, message: Uint8Array, ask: ReadRequest['onQuestion']): boolean {
     // Over HTTP an answer finds its question by the session.
     const isDeaf = opened.id === undefined && this.#wire.life === undefined;
-    const reply = (text: string): void => void this.#send(opened, ANSWER, text);
-    if (ask?.(message, isDeaf ? undefined : reply) !== true) this.decline(opened, message);
+    const reply = (text: string): Promise<boolean> => this.#send(opened, ANSWER, text);
+    if (ask?.(message, isDeaf ? undefined : reply) === true) return true;
+    this.decline(opened, message);
+    return false;
+  }
+
+  /**
+   * Hears what the server says to nobody in particular while somebody can be asked: questions of those servers come
+   * there that do not say which request they are about.
+   */
+  async #hear(opened: Opened, signal: Signal): Promise<void> {
+    if (this.#wire.events === undefined || opened.id === undefined) return;
+    if (this.#hearing?.opened !== opened) {
+      const gone = new Abort();
+      const opening = this.#wire.events(this.addressOf(opened), gone);
+      this.#hearing?.gone.abort(new Error('another session'));
+      this.#hearing = { opened, gone, opening };
+      void opening.then((events) => this.#heard(opened, events));
+    }
+    await within(this.#hearing.opening, signal, HEAR_MS);
+  }
+
+  async #heard(opened: Opened, events: SessionEvents): Promise<void> {
+    // One that has none is not asked again.
+    if (events.kind !== 'stream') return;
+    try {
+      for await (const message of events.messages)
+        if (readRequest(message) !== undefined) this.#question(opened, message, this.#askers.alone);
+    } catch {
+      // It broke off: it is opened anew for the next who asks.
+    }
+    if (this.#hearing?.opened === opened) this.#hearing = undefined;
+  }
+
+  /** Ends the stream a while behind the last who could be asked. */
+  #stopHearing(): void {
+    clearTimeout(this.#lingering);
+    this.#lingering = setTimeout(() => {
+      this.#hearing?.gone.abort(new Error('nobody can be asked'));
+      this.#hearing = undefined;
+    }, LINGER_MS).unref();
   }
 
   /** Answers what the server asks of its own accord: see `questions.ts`. */
@@ -297,11 +373,19 @@ function notInitialized(detail: string): ReadOutcome {
   return { kind: 'failure', failure: failure('broken', 'http_protocol_error', detail) };
 }
 
-/** Lets go of an answer that nobody reads. */
-export async function letGo(outcome: StreamOutcome | undefined): Promise<void> {
-  if (outcome?.kind !== 'response') return;
-  if (outcome.body.discard === undefined) await outcome.body[Symbol.asyncIterator]().return?.();
-  else outcome.body.discard();
+/** Waits for work, but no longer than the caller does, and than this. */
+function within(work: Promise<unknown>, signal: Signal, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms);
+    function done(): void {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+    signal.addEventListener('abort', done, { once: true });
+    void work.then(done, done);
+    if (signal.aborted) done();
+  });
 }
 
 /** Waits, as long as the caller does and has time. */

@@ -16,7 +16,8 @@ const OF_A_PROCESS = '{"elicitation":{},"sampling":{}}';
 /** Headers of a request that say nothing of who asks. */
 const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage']);
 
-function isOfOneRequest(name: string): boolean {
+/** True for a header that says nothing of who asks. */
+export function isOfOneRequest(name: string): boolean {
   return OF_ONE_REQUEST.has(name) || name.startsWith(PARAM_HEADER_PREFIX);
 }
 

@@ -4,17 +4,20 @@
  * A call is asked like a read, under an id of the gateway's own: in a session ids must not come twice.
  * *Spec:* 2025-11-25; protocol digest, "Eras".
  */
+import { hash } from 'node:crypto';
 import { joinBytes } from '../protocol/answer.ts';
 import { INVALID_PARAMS, LEGACY_NOT_FOUND, statusOf } from '../protocol/errors.ts';
 import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
 import { CURRENT_VERSION, META_TRANSLATED } from '../protocol/meta.ts';
-import { NO_CAPABILITIES } from '../protocol/questions.ts';
+import { MAY_ASK, NO_CAPABILITIES } from '../protocol/questions.ts';
 import { CANCELLED, failure, UpstreamError } from './failure.ts';
 import { Dialogue, type Resumption, resumptionOf, type Turn } from './legacy-dialogue.ts';
 import type { Hello } from './legacy-hello.ts';
 import type { ParkedDialogues } from './legacy-parked.ts';
 import type { LegacySession } from './legacy-session.ts';
+import { isOfOneRequest } from './legacy-sessions.ts';
 import { askableIn } from './questions.ts';
+import { progressTokenOf } from './stdio-words.ts';
 import type { ReadOutcome, ReadRequest, StreamOutcome, StreamRequest } from './types.ts';
 
 /** A call and its answer are each read whole up to this: their ids are translated. */
@@ -29,9 +32,6 @@ export interface LegacyDeps {
   /** Absent for a server of this era: what it asks it asks in its answers, and its states are its own. */
   readonly parked?: ParkedDialogues;
 }
-
-/** What may be answered with a question. *Spec:* basic/patterns/mrtr, "Supported Requests". */
-const MAY_ASK: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 /** Who can be asked and told. */
 export type Interlocutor = Pick<LegacySession, 'read' | 'tell'>;
@@ -55,18 +55,22 @@ export async function readLegacy(
       : resumed(parked, resumption, owner, params);
   if (dialogue === undefined) return { kind: 'answer', answer: NOT_OPEN, status: 200, receivedAt: 0 };
   const { signal, onNotification } = request;
-  const turn = await dialogue.next({ signal, onNotification });
+  const turn = await dialogue.next({
+    ...{ signal, onNotification },
+    progressToken: progressTokenOf(request.params),
+  });
   return outcomeOf(turn, dialogue, parked, owner);
 }
 
-/** Whoever comes back must be the same, and ask the same. */
+/** Whoever comes back must be the same, and ask the same: as a digest, for no credential is kept. */
 function ownerOf({
   caller,
   method,
   name,
   headers,
 }: Pick<ReadRequest, 'caller' | 'method' | 'name' | 'headers'>) {
-  return JSON.stringify([caller, method, name, Object.entries(headers).sort()]);
+  const own = Object.entries(headers).filter(([name]) => !isOfOneRequest(name));
+  return hash('sha256', JSON.stringify([caller, method, name, own.sort()]), 'base64url');
 }
 
 function resumed(
@@ -110,11 +114,12 @@ function outcomeOf(
 
 /** `server/discover`, by what `initialize` says. *Never* rejects. */
 export async function discoverLegacy(
-  session: Pick<LegacySession, 'open'>,
+  session: Pick<LegacySession, 'open' | 'hold'>,
   request: ReadRequest,
   now: () => number,
 ): Promise<ReadOutcome> {
-  const opened = await session.open(request.signal);
+  const release = session.hold();
+  const opened = await session.open(request.signal).finally(release);
   if (opened.kind === 'failed') return opened.outcome;
   return { kind: 'answer', answer: discovered(opened.hello), status: 200, receivedAt: now() };
 }
@@ -201,7 +206,11 @@ class LegacyCall {
       return this.#whole({ kind: 'answer', answer: NOT_OPEN, status: 200, receivedAt: 0 });
     const { signal } = this.#request;
     const answered = dialogue
-      .next({ signal, onNotification: (message) => this.#heard(message) })
+      .next({
+        signal,
+        onNotification: (message) => this.#heard(message),
+        progressToken: progressTokenOf(this.#params),
+      })
       .then((turn) => outcomeOf(turn, dialogue, this.#deps.parked, this.#owner));
     const first = await Promise.race([answered, new Promise<void>((resolve) => (this.#woken = resolve))]);
     if (first !== undefined) return this.#whole(first);
@@ -225,14 +234,14 @@ class LegacyCall {
     const mayAsk = parked !== undefined && MAY_ASK.has(method);
     const resumption = mayAsk ? resumptionOf(params) : undefined;
     if (mayAsk && resumption !== undefined) return resumed(parked, resumption, this.#owner, params);
-    const capabilities = mayAsk ? askableIn(this.#params) : NO_CAPABILITIES;
+    const capabilities = askableIn(this.#params);
     const asked: ReadRequest = {
       ...{ method, name, version, headers, idempotent, signal },
       params: this.#params,
       pace: 'slow',
       maxBytes: MAX_CALL_BYTES,
     };
-    return new Dialogue(session(capabilities), asked, capabilities);
+    return new Dialogue(session(capabilities), asked, mayAsk ? capabilities : NO_CAPABILITIES);
   }
 
   #heard(message: Uint8Array): void {

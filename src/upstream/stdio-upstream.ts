@@ -72,8 +72,8 @@ export function createStdio(
   };
   const asked: Interlocutor = {
     read,
-    tell: async (_method, message) => {
-      await wire.stream({ body: Buffer.from(message) });
+    tell: async (method, message) => {
+      await wire.tell(undefined, method, message);
     },
   };
   let lastListen = 0;
@@ -112,11 +112,11 @@ export function createStdio(
       for (const listening of listenings) listening.close();
       await wire.close();
     },
+    events: (address, signal) => wire.events(address, signal),
     sessions: {
       read,
-      stream: (request) => wire.stream(request),
+      tell: (...told) => wire.tell(...told),
       end: () => wire.end(),
-      events: (address, signal) => wire.events(address, signal),
       get life() {
         return wire.life;
       },

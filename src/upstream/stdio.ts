@@ -9,7 +9,9 @@ import { type Answer, readAnswer, tailMembers } from '../protocol/answer.ts';
 import { memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
 import { JsonWatch } from '../protocol/json-watch.ts';
 import { cancelledBy, readNotice } from '../protocol/notice.ts';
+import { MAY_ASK } from '../protocol/questions.ts';
 import type { Signal } from '../protocol/signal.ts';
+import { Askers } from './askers.ts';
 import type { Child } from './child.ts';
 import { CANCELLED, failure } from './failure.ts';
 import { wholeLarge } from './large.ts';
@@ -20,14 +22,7 @@ import { attemptOf } from './outcomes.ts';
 import { declined } from './questions.ts';
 import { cancelled, replaced, withToken } from './stdio-words.ts';
 import type { Supervisor } from './supervisor.ts';
-import type {
-  AttemptOutcome,
-  Failure,
-  ReadOutcome,
-  ReadRequest,
-  StreamOutcome,
-  StreamRequest,
-} from './types.ts';
+import type { AttemptOutcome, Failure, ReadOutcome, ReadRequest } from './types.ts';
 import { Unheard } from './unheard.ts';
 
 /** Requests under way on one channel. */
@@ -76,6 +71,8 @@ export class StdioWire implements SessionWire {
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<Unheard>();
   readonly #followers = new Map<string, Follower>();
+  /** By the id of their request. */
+  readonly #askers = new Askers<string, Pending>();
   readonly #supervisor: Supervisor;
   #lastId = 0;
   /** Counts the processes, and their ends: a session is with one of them, and what comes behind it opens another. */
@@ -112,11 +109,11 @@ export class StdioWire implements SessionWire {
     return outcome;
   }
 
-  /** For notifications and responses: nothing comes back. */
-  async stream({ body }: Pick<StreamRequest, 'body'>): Promise<StreamOutcome> {
+  /** @param life of the process that it is for; undefined: whichever there is. */
+  async tell(_address: unknown, _method: string, message: string, life?: number): Promise<boolean> {
     const child = await this.#supervisor.get(0);
-    if (!('kind' in child) && body instanceof Uint8Array) child.send(body);
-    return { kind: 'whole', chunks: [] };
+    if ('kind' in child || (life !== undefined && life !== this.life)) return false;
+    return child.send(message);
   }
 
   /** The process ends with the gateway, and its session with it. */
@@ -167,6 +164,9 @@ export class StdioWire implements SessionWire {
         if (!this.#pending.delete(id)) return;
         clearTimeout(timer);
         request.signal.removeEventListener('abort', leave);
+        // What was given up may still be worked on, and ask.
+        if (outcome.kind === 'failure') this.#askers.leave(id);
+        else this.#askers.end(id);
         resolve(outcome);
       };
       const giveUp = (reason: Failure): void => {
@@ -180,19 +180,22 @@ export class StdioWire implements SessionWire {
           () => giveUp(failure('timeout', 'http_response_timeout', `no answer within ${patienceMs} ms`)),
           ms,
         );
+      let asked = false;
       const alive = (): void => {
         if (request.deadlineMs !== undefined) return;
+        const callLeftMs = startedAt + timeouts.callMs - now();
         clearTimeout(timer);
-        timer = wait(Math.max(0, Math.min(patienceMs, startedAt + timeouts.callMs - now())));
+        timer = wait(Math.max(0, asked ? callLeftMs : Math.min(patienceMs, callLeftMs)));
       };
       const untimed = (): void => {
-        clearTimeout(timer);
-        timer = wait(Math.max(0, startedAt + timeouts.callMs - now()));
+        asked = true;
+        alive();
       };
       timer = wait(Math.max(0, startedAt + patienceMs - now()));
-      this.#pending.set(id, { request, token, settle, alive, untimed });
+      const pending: Pending = { request, token, settle, alive, untimed };
+      this.#pending.set(id, pending);
+      if (MAY_ASK.has(request.method)) this.#askers.begin(id, pending);
       request.signal.addEventListener('abort', leave, { once: true });
-      request.onSent?.(id);
       const sent = child.send(
         `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${text}}`,
       );
@@ -220,17 +223,16 @@ export class StdioWire implements SessionWire {
   /** What is logged says not by which request, either. @returns whether it was a log. */
   #logged(bytes: Uint8Array): boolean {
     if (!isLog(bytes)) return false;
-    const [only, ...others] = this.#pending.values();
-    if (others.length === 0) only?.request.onNotification?.(bytes);
+    this.#askers.alone?.request.onNotification?.(bytes);
     return true;
   }
 
   /** A question says not which request it is about: it is about the one that is under way alone, or about none. */
   #asked(child: Child, bytes: Uint8Array): void {
-    const [only, ...others] = this.#pending.values();
-    if (only?.request.onRequest !== undefined && others.length === 0) {
-      only.untimed();
-      return only.request.onRequest(bytes);
+    const only = this.#askers.alone;
+    if (only?.request.onRequest !== undefined) {
+      if (only.request.onRequest(bytes)) only.untimed();
+      return;
     }
     const words = declined(bytes);
     if (words !== undefined) child.send(words.answer);
@@ -255,6 +257,7 @@ export class StdioWire implements SessionWire {
     const follower = this.#followers.get(id);
     if (follower !== undefined) return follower.message(bytes);
     const pending = this.#pending.get(id);
+    this.#askers.end(id);
     if (pending === undefined) return;
     const { maxBytes, flow } = pending.request;
     const tooLarge = bytes.length > maxBytes;
@@ -288,6 +291,7 @@ export class StdioWire implements SessionWire {
     this.life++;
     const broken = failure('reset', 'connection_terminated', reason.detail);
     for (const { settle } of [...this.#pending.values()]) settle(failed(broken));
+    this.#askers.clear();
     for (const listener of [...this.#listeners]) listener.end();
     for (const id of [...this.#followers.keys()]) this.#unfollow(id, broken);
   }

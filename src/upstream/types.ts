@@ -28,13 +28,20 @@ export interface ReadRequest {
   readonly flow?: { readonly array: string };
   /** Each notification of an SSE answer, as the bytes of its JSON. */
   readonly onNotification?: (message: Uint8Array) => void;
-  /** Each request of the server's own in an SSE answer: only servers of an older era send such. */
-  readonly onRequest?: (message: Uint8Array) => void;
+  /**
+   * Each request of the server's own in an SSE answer: only servers of an older era send such. @returns whether somebody
+   * is asked: then the whole time of a call holds, unless there is a deadline.
+   */
+  readonly onRequest?: (message: Uint8Array) => boolean;
   /**
    * Each request of a server of an older era that its client may be able to answer, and how. @returns false: it is
-   * declined. `reply` undefined: the server can be told nothing, and waits for ever.
+   * declined. `reply` undefined: the server can be told nothing, and waits for ever; otherwise it says whether the
+   * server took the answer.
    */
-  readonly onQuestion?: (message: Uint8Array, reply: ((message: string) => void) | undefined) => boolean;
+  readonly onQuestion?: (
+    message: Uint8Array,
+    reply: ((message: string) => Promise<boolean>) | undefined,
+  ) => boolean;
   /** An opaque word for the caller: callers who differ in it never share an exchange with a server. */
   readonly caller?: string | undefined;
   /** Told the JSON text of the id of each sending. */

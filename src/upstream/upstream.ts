@@ -12,7 +12,7 @@ import { createHttp, type UpstreamDeps } from './http.ts';
 import { callTranslated, discoverLegacy, type LegacyDeps, readLegacy } from './legacy.ts';
 import { type LegacyListenDeps, openLegacyListening, type SessionEvents } from './legacy-listen.ts';
 import { ParkedDialogues } from './legacy-parked.ts';
-import type { LegacySession, SessionWire } from './legacy-session.ts';
+import type { Address, SessionWire } from './legacy-session.ts';
 import { LegacySessions } from './legacy-sessions.ts';
 import { LISTEN_TIMES } from './listen-times.ts';
 import { MovingListening } from './moving.ts';
@@ -32,10 +32,9 @@ export function createUpstream(config: UpstreamConfig, deps: UpstreamDeps): Upst
 
 /** An upstream of this era, and what sessions of an older one need of it. */
 export interface BaseUpstream extends Upstream {
-  readonly sessions: SessionWire & {
-    /** Opens the event stream of a session. *Never* rejects. */
-    events(address: ReturnType<LegacySession['addressOf']>, signal: Signal): Promise<SessionEvents>;
-  };
+  readonly sessions: SessionWire;
+  /** Opens the event stream of a session, or hears what a process says to nobody in particular. *Never* rejects. */
+  events(address: Address, signal: Signal): Promise<SessionEvents>;
 }
 
 /** Between two times that the verdict is doubted: some servers of this era refuse in the manner of an older one. */
@@ -50,7 +49,7 @@ class EitherEra implements Upstream {
   readonly #deps: UpstreamDeps;
   readonly #sessions: LegacySessions;
   readonly #listenings = new Set<MovingListening>();
-  readonly #parked = new ParkedDialogues();
+  readonly #parked: ParkedDialogues;
   readonly #fixed: boolean;
   readonly #over: 'http' | 'process';
   #era: Era;
@@ -66,6 +65,7 @@ class EitherEra implements Upstream {
       telling: config.forwardHeaders,
       idleMs: deps.sessionIdleMs,
     });
+    this.#parked = new ParkedDialogues(config.connections);
     this.#fixed = config.protocol === 'legacy';
     this.#over = config.process === undefined ? 'http' : 'process';
     this.#era = this.#fixed ? 'legacy' : 'unknown';
@@ -100,7 +100,7 @@ class EitherEra implements Upstream {
     const legacy: LegacyListenDeps = {
       ...{ random, now, times: listenTimes },
       session: () => this.#sessions.of(request.headers),
-      events: (address, signal) => this.#base.sessions.events(address, signal),
+      events: (address, signal) => this.#base.events(address, signal),
     };
     const listening: MovingListening = new MovingListening(
       (filter) =>

@@ -61,19 +61,19 @@ describe('what a client says of itself', () => {
   };
 
   test('R30: is kept as far as it can matter, and no longer than it may be', () => {
-    const elicitation = { form: {}, note: 'x'.repeat(512 - '{"form":{},"note":""}'.length) };
     const name = 'n'.repeat(128);
     const told = { protocolVersion: '2025-06-18', clientInfo: { name, version: '1', icons: [] } };
-    const least = presented({ ...told, capabilities: { elicitation, other: {} } });
-    assert.deepEqual(JSON.parse(least.capabilities), { elicitation });
-    assert.deepEqual(JSON.parse(least.clientInfo), { name, version: '1' });
-    const longer = { ...elicitation, note: `${elicitation.note}x` };
+    const elicitation = { form: { x: 1 }, url: {}, note: 'x'.repeat(1_000) };
+    const capabilities = { elicitation, sampling: { y: {} }, roots: { listChanged: true }, other: {} };
+    const read = presented({ ...told, capabilities });
+    assert.equal(read.capabilities, '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}');
+    assert.deepEqual(JSON.parse(read.clientInfo), { name, version: '1' });
     const more = presented({
       ...told,
-      capabilities: { elicitation: longer, sampling: longer, roots: longer },
+      capabilities: 7,
       clientInfo: { name: `${name}n`, version: `${name}n` },
     });
-    assert.deepEqual(JSON.parse(more.capabilities), { elicitation: {}, sampling: {}, roots: {} });
+    assert.equal(more.capabilities, '{}');
     assert.deepEqual(JSON.parse(more.clientInfo), { name, version: name });
   });
 

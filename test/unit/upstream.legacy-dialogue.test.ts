@@ -1,10 +1,11 @@
 /** Servers of an older era that ask in mid-call, and clients of this one that are asked by `input_required`. */
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
+import { askable, offers } from '../../src/protocol/questions.ts';
 import { Abort } from '../../src/protocol/signal.ts';
 import { Dialogue } from '../../src/upstream/legacy-dialogue.ts';
 import { ParkedDialogues } from '../../src/upstream/legacy-parked.ts';
-import type { ReadOutcome, StreamOutcome, Upstream } from '../../src/upstream/types.ts';
+import type { ReadOutcome, ReadRequest, StreamOutcome, Upstream } from '../../src/upstream/types.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
 import { until } from '../support/fault-server.ts';
 import { type LegacyOptions, type LegacyServer, startLegacy } from '../support/legacy-server.ts';
@@ -67,6 +68,7 @@ async function asking(
 
 interface Caller {
   readonly caller?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly capabilities?: Json;
   readonly name?: string;
   readonly signal?: Abort;
@@ -85,10 +87,10 @@ async function call(
   rest: Json = {},
   who: Caller = {},
 ): Promise<Json & { result: Json; error: Json }> {
-  const { caller = 'alice', name = 'paint', signal = new Abort() } = who;
+  const { caller = 'alice', name = 'paint', signal = new Abort(), headers = {} } = who;
   const params = paramsOf(who, { name, ...rest });
   const outcome: StreamOutcome = await upstream.stream({
-    ...{ method: 'tools/call', name, version: VERSION, headers: {}, idempotent: false, caller, signal },
+    ...{ method: 'tools/call', name, version: VERSION, headers, idempotent: false, caller, signal },
     body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params })),
   });
   if (outcome.kind === 'failure') return { error: outcome.failure as unknown as Json, result: {} };
@@ -251,17 +253,208 @@ describe('a server of an older era that asks in mid-call', () => {
   });
 });
 
+describe('what a server asks must not harm others', () => {
+  test('a question whose params are no object is one like any other', async () => {
+    const odd = { method: 'elicitation/create', params: null } as unknown as Json;
+    const { upstream } = await asking(1, { question: odd });
+    assert.equal((await call(upstream)).result.resultType, 'input_required');
+  });
+
+  test('R35: what nobody answers in time is declined', async () => {
+    const { server, answers } = await asking();
+    const upstream = createUpstream(
+      { ...upstreamConfig(server.url, { callMs: 400 }), protocol: 'legacy' },
+      { now, observer: recorder(), random: () => 0.5, listenTimes: TIMES },
+    );
+    closers.push(() => upstream.close());
+    const asked = await call(upstream);
+    await until(() => answers.length === 1, 'the answer');
+    assert.equal((answers[0] as { error?: Json } | undefined)?.error?.message, 'Nobody answers');
+    assert.equal((await call(upstream, answering(asked))).error.kind, 'timeout');
+  });
+
+  test('R30: those who are asked hold no more than half of the connections', async () => {
+    const { server, answers } = await asking();
+    const upstream = createUpstream(
+      { ...upstreamConfig(server.url), connections: 2, protocol: 'legacy' },
+      { now, observer: recorder(), random: () => 0.5, listenTimes: TIMES },
+    );
+    closers.push(() => upstream.close());
+    const first = await call(upstream);
+    const second = await call(upstream);
+    assert.equal(second.result.resultType, 'input_required');
+    await until(() => answers.length === 1, 'the first is declined');
+    assert.equal((await call(upstream, answering(first))).error.code, -32602);
+    assert.equal((await call(upstream, answering(second))).result.resultType, 'complete');
+  });
+
+  test('R36: a call that asks is no failure of the server, however long it takes', async () => {
+    const seen = recorder();
+    const { server } = await asking();
+    const upstream = createUpstream(
+      { ...upstreamConfig(server.url, { callMs: 150 }), protocol: 'legacy' },
+      { now, observer: seen, random: () => 0.5, listenTimes: TIMES },
+    );
+    closers.push(() => upstream.close());
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await call(upstream)).result.resultType, 'input_required');
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+    assert.equal(upstream.available(), true);
+  });
+
+  test('R47: who is traced comes back under another trace', async () => {
+    const { upstream } = await asking();
+    const asked = await call(upstream, {}, { headers: { traceparent: '00-1' } });
+    const done = await call(upstream, answering(asked), { headers: { traceparent: '00-2' } });
+    assert.equal(done.result.resultType, 'complete');
+  });
+
+  test('an answer that the server does not take ends the call at once', async () => {
+    const { upstream, server } = await asking();
+    const asked = await call(upstream);
+    server.restart('kept');
+    const startedAt = Date.now();
+    const { error } = await call(upstream, answering(asked));
+    assert.equal(error.kind, 'reset');
+    assert.ok(Date.now() - startedAt < 2_000);
+  });
+
+  test('an answer that is no object is asked for again', async () => {
+    const { upstream, answers } = await asking();
+    const again = await call(upstream, answering(await call(upstream), null));
+    assert.equal(again.result.resultType, 'input_required');
+    assert.equal(answers.length, 0);
+  });
+
+  test('a ping lengthens no deadline', async () => {
+    const { upstream } = await asking(0, {
+      on: async ({ say }) => {
+        say({ id: 'p', method: 'ping' });
+        await new Promise((resolve) => setTimeout(resolve, 2_000));
+        return { tools: [] };
+      },
+    });
+    const startedAt = Date.now();
+    const outcome = await upstream.read({
+      ...{ method: 'tools/list', name: undefined, version: VERSION, headers: {}, idempotent: true },
+      ...{ signal: new Abort(), maxBytes: 1 << 20, params: '{}', deadlineMs: 300 },
+    });
+    assert.ok(outcome.kind === 'failure' && outcome.failure.kind === 'timeout');
+    assert.ok(Date.now() - startedAt < 1_500);
+  });
+
+  test('a ping of a server without sessions is no question', async () => {
+    const { upstream } = await asking(1, {
+      stateless: true,
+      question: { method: 'ping' },
+      onTold: async () => {},
+      on: async ({ say }) => {
+        say({ id: 'p', method: 'ping' });
+        return { content: [] };
+      },
+    });
+    assert.equal((await call(upstream)).result.resultType, 'complete');
+  });
+
+  for (const [title, capabilities, form, url] of [
+    ['nothing more', {}, true, false],
+    ['forms', { form: {} }, true, false],
+    ['pages', { url: {} }, false, true],
+    ['both', { form: {}, url: {} }, true, true],
+  ] as const)
+    test(`who can be shown ${title} is asked that alone`, () => {
+      const told = askable(Buffer.from(JSON.stringify({ elicitation: { ...capabilities, x: 1 } })), {
+        key: '',
+        start: 0,
+        end: 0,
+      });
+      const asks = (mode: string): boolean =>
+        offers(told, { method: 'elicitation/create', params: `{"mode":"${mode}"}` });
+      assert.deepEqual([asks('form'), asks('url')], [form, url]);
+    });
+
+  test('R30: clients cannot make sessions by what they say they can', async () => {
+    const { upstream, server } = await asking(0);
+    for (let i = 0; i < 20; i++)
+      await call(
+        upstream,
+        {},
+        { capabilities: { elicitation: { [`x${i}`]: i }, sampling: { y: [i] }, z: {} } },
+      );
+    assert.equal(server.of('initialize').length, 1);
+  });
+});
+
+describe('a question on the stream of the session', () => {
+  /** A server that asks there, and answers the call with what it is told. */
+  async function aside() {
+    let answered: ((message: Json) => void) | undefined;
+    const server = await startLegacy({
+      onTold: async () => {
+        const last = server.seen.at(-1)?.message;
+        if (last?.method === undefined && last !== undefined) answered?.(last);
+      },
+      on: async ({ method, params }) => {
+        if (method !== 'tools/call') return undefined;
+        const name = String(params.name);
+        if (name === 'slow') await new Promise((resolve) => setTimeout(resolve, 300));
+        if (name !== 'paint') return { content: [] };
+        const said = await new Promise<Json>((resolve) => {
+          answered = resolve;
+          server.say({ id: 'aside', ...QUESTION });
+        });
+        return { content: [{ type: 'text', text: JSON.stringify(said.result ?? said.error) }] };
+      },
+    });
+    closers.push(() => server.close());
+    const upstream = createUpstream(
+      { ...upstreamConfig(server.url), protocol: 'legacy' },
+      { now, observer: recorder(), random: () => 0.5, listenTimes: TIMES },
+    );
+    closers.push(() => upstream.close());
+    return { server, upstream };
+  }
+
+  test('is asked of whoever is under way alone', async () => {
+    const { upstream } = await aside();
+    const asked = await call(upstream);
+    assert.deepEqual(asked.result.inputRequests, { q1: QUESTION });
+    const done = await call(upstream, answering(asked, { action: 'accept', content: { colour: 'red' } }));
+    assert.match(JSON.stringify(done.result.content), /red/);
+  });
+
+  test('R22: is declined while two are under way, or one who was given up', async () => {
+    const { upstream } = await aside();
+    const both = await Promise.all([call(upstream, {}, { name: 'slow' }), call(upstream)]);
+    assert.match(JSON.stringify(both[1].result.content), /does not offer/);
+    const signal = new Abort();
+    const left = call(upstream, {}, { name: 'slow', signal });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    signal.abort(new Error('left'));
+    await left;
+    assert.match(JSON.stringify((await call(upstream)).result.content), /does not offer/);
+  });
+});
+
 /** A dialogue whose server asks when it is told to. */
 function staged() {
   const told: string[] = [];
   let ask: (id: number) => boolean = () => false;
+  let finish: (outcome: ReadOutcome) => void = () => {};
   const session = {
-    read: (request: { onQuestion?: (message: Uint8Array, reply: (text: string) => void) => boolean }) => {
+    read: (request: ReadRequest) => {
       ask = (id) =>
-        request.onQuestion?.(Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, ...QUESTION })), (text) =>
-          told.push(text),
+        request.onQuestion?.(
+          Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, ...QUESTION })),
+          async (text) => {
+            told.push(text);
+            return true;
+          },
         ) ?? false;
-      return new Promise<ReadOutcome>(() => {});
+      return new Promise<ReadOutcome>((resolve) => {
+        finish = resolve;
+      });
     },
     tell: async () => {},
   };
@@ -270,13 +463,13 @@ function staged() {
     ...{ idempotent: false, signal: new Abort(), maxBytes: 1 },
   };
   const dialogue = new Dialogue(session, request, '{"elicitation":{}}');
-  return { dialogue, told, ask: (id: number) => ask(id) };
+  return { dialogue, told, ask: (id: number) => ask(id), finish: (outcome: ReadOutcome) => finish(outcome) };
 }
 
 describe('what waits for a client', () => {
   test('R30: is declined when its time is over', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    const parked = new ParkedDialogues();
+    const parked = new ParkedDialogues(64);
     const { dialogue, told, ask } = staged();
     ask(1);
     const state = parked.park(dialogue, 'alice');
@@ -288,8 +481,8 @@ describe('what waits for a client', () => {
   });
 
   test('R30: is so many, and of more the oldest is declined', () => {
-    const parked = new ParkedDialogues();
-    const all = Array.from({ length: 1_001 }, () => staged());
+    const parked = new ParkedDialogues(64);
+    const all = Array.from({ length: 33 }, () => staged());
     const states = all.map((one) => {
       one.ask(1);
       return parked.park(one.dialogue, 'alice');
@@ -307,12 +500,20 @@ describe('what waits for a client', () => {
   test('what is asked side by side is told together', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { dialogue, ask } = staged();
-    const turn = dialogue.next({ signal: new Abort(), onNotification: undefined });
+    const turn = dialogue.next({ signal: new Abort(), onNotification: undefined, progressToken: undefined });
     ask(1);
     mock.timers.tick(10);
     ask(2);
     mock.timers.tick(10);
     assert.deepEqual(Object.keys(JSON.parse(((await turn) as { requests: string }).requests)), ['q1', 'q2']);
+  });
+
+  test('with the end of its exchange, what is open is declined', async () => {
+    const { told, ask, finish } = staged();
+    ask(1);
+    finish({ kind: 'failure', failure: { kind: 'reset', proxyError: 'x', detail: '' } });
+    await until(() => told.length === 1, 'the answer');
+    assert.match(told[0] ?? '', /Nobody answers/);
   });
 
   test('R30: asks so many things; more is declined', () => {

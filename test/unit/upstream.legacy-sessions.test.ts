@@ -132,7 +132,7 @@ describe('a session with a server of an older era', () => {
             });
           return answer('');
         },
-        stream: async () => ({ kind: 'whole', chunks: [] }),
+        tell: async () => true,
         end: async ({ headers }) => void ended.push(String(headers.authorization)),
       },
       now,
@@ -154,7 +154,7 @@ describe('a session with a server of an older era', () => {
   });
 
   test('R22: is not shared by callers who differ in a header that the operator lets the server see', async () => {
-    const sessions = new LegacySessions({ read: never, stream: never, end: never }, now, {
+    const sessions = new LegacySessions({ read: never, tell: never, end: never }, now, {
       telling: ['baggage'],
     });
     const [a, b, traced] = [{ baggage: 'a' }, { baggage: 'b' }, { baggage: 'a', traceparent: 't' }];

@@ -94,6 +94,72 @@ async function said(outcome: StreamOutcome): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
+describe('a process that asks in mid-call', () => {
+  const CAN = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } };
+  type Asked = {
+    result: { requestState: string; resultType: string; content: unknown };
+    error?: { message: string };
+  };
+  const lastOf = async (outcome: Promise<StreamOutcome>): Promise<Asked> => {
+    const text = await outcome.then(said);
+    return JSON.parse(text.startsWith('{') ? text : (/.*^data: (.*)$/ms.exec(text)?.[1] ?? '')) as Asked;
+  };
+  const answer = (upstream: Upstream, state: string): Promise<StreamOutcome> =>
+    upstream.stream({
+      ...{ method: 'tools/call', name: 'slow', version: VERSION, headers: {}, idempotent: false },
+      signal: new Abort(),
+      body: Buffer.from(
+        JSON.stringify({
+          ...{ jsonrpc: '2.0', method: 'tools/call', id: 8 },
+          params: {
+            ...{ name: 'slow', requestState: state, _meta: CAN },
+            inputResponses: { q1: { action: 'accept', content: { secret: 'of alice' } } },
+          },
+        }),
+      ),
+    });
+
+  test('is answered by whoever called it', async () => {
+    const { upstream } = started([SERVER, 'legacy']);
+    await read(upstream, 'server/discover');
+    const asked = await lastOf(call(upstream, 'slow', { meta: CAN }));
+    assert.equal(asked.result.resultType, 'input_required');
+    const done = await lastOf(answer(upstream, asked.result.requestState));
+    assert.equal(done.result.resultType, 'complete');
+  });
+
+  test('R22: an answer to one that has ended reaches no other', async () => {
+    const { upstream } = started([SERVER, 'legacy']);
+    await read(upstream, 'server/discover');
+    const alice = await lastOf(call(upstream, 'slow', { meta: CAN }));
+    await call(upstream, 'die');
+    await until(
+      async () => (await read(upstream, 'resources/read', { uri: 'old://1' })).kind === 'answer',
+      'again',
+      10_000,
+    );
+    const bob = await lastOf(call(upstream, 'slow', { meta: CAN }));
+    assert.equal(bob.result.resultType, 'input_required');
+    const late = await answer(upstream, alice.result.requestState);
+    assert.equal(late.kind, 'failure');
+    const done = await lastOf(answer(upstream, bob.result.requestState));
+    assert.equal(done.result.resultType, 'complete');
+  });
+
+  test('R22: for one who has left asks nobody else', async () => {
+    const { upstream } = started([SERVER, 'legacy']);
+    await read(upstream, 'server/discover');
+    const signal = new Abort();
+    const alice = call(upstream, 'never', { meta: CAN, signal });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    signal.abort(new Error('left'));
+    await alice;
+    const bob = await lastOf(call(upstream, 'slow', { meta: CAN }));
+    assert.equal(bob.result.resultType, 'complete');
+    assert.match(JSON.stringify(bob.result.content), /-32601/);
+  });
+});
+
 for (const era of ['legacy', 'modern']) {
   describe(`a process that speaks the ${era} revision`, () => {
     test('is discovered, read and called', async () => {
