@@ -133,11 +133,9 @@ describe('a process that asks in mid-call', () => {
     await read(upstream, 'server/discover');
     const alice = await lastOf(call(upstream, 'slow', { meta: CAN }));
     await call(upstream, 'die');
-    await until(
-      async () => (await read(upstream, 'resources/read', { uri: 'old://1' })).kind === 'answer',
-      'again',
-      10_000,
-    );
+    const isBack = async (): Promise<boolean> =>
+      (await read(upstream, 'resources/read', { uri: 'old://1' })).kind === 'answer';
+    while (!(await isBack())) await new Promise((resolve) => setTimeout(resolve, 50));
     const bob = await lastOf(call(upstream, 'slow', { meta: CAN }));
     assert.equal(bob.result.resultType, 'input_required');
     const late = await answer(upstream, alice.result.requestState);
