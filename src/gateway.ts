@@ -16,7 +16,7 @@ import { Learner } from './aggregate/learn.ts';
 import { Lists, type RemainderPage } from './aggregate/list.ts';
 import { listsOf, toldBy } from './aggregate/standing.ts';
 import { unlearn } from './aggregate/teach.ts';
-import { createIdentify, partitionKey } from './auth/caller.ts';
+import { createCarried, createIdentify, partitionKey } from './auth/caller.ts';
 import { PrivateBounds, upstreamIdentity } from './auth/forward.ts';
 import { createMemoryStore } from './cache/memory.ts';
 import { createRemoteStore } from './cache/redis/remote.ts';
@@ -190,13 +190,14 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     routes: new Map(
       [...routes].map(([path, { identify, config: route }]) => [
         path,
-        { identify, legacyClients: route.legacyClients },
+        { identify, legacyClients: route.legacyClients, carried: createCarried(config, route) },
       ]),
     ),
     now,
   });
   const edge = createEdge({
     ...{ config, handle: clients.handle, metrics, log, now },
+    onClosing: () => clients.closing(),
     checks: () => (redis?.required === true ? [{ name: 'redis', holds: remote?.state === 'up' }] : []),
   });
 

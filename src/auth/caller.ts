@@ -35,13 +35,34 @@ export function createIdentify(
   route: RouteConfig,
   key: Uint8Array,
 ): Identify {
+  const sorted = [...tellingNames(config, route)].sort();
+  const keyText = Buffer.from(key).toString('hex');
+  return (head) => identify(head, sorted, keyText);
+}
+
+function tellingNames(
+  config: Pick<HeadgateConfig, 'upstreams' | 'cache'>,
+  route: RouteConfig,
+): ReadonlySet<string> {
   const names = new Set<string>([...BUILT_IN, ...config.cache.partitionHeaders]);
   for (const upstream of route.upstreams) {
     for (const name of config.upstreams.get(upstream)?.forwardHeaders ?? []) names.add(name);
   }
-  const sorted = [...names].sort();
-  const keyText = Buffer.from(key).toString('hex');
-  return (head) => identify(head, sorted, keyText);
+  return names;
+}
+
+/**
+ * What of a head says who asks, or may reach an upstream: all that is kept of it where something outlives its request.
+ */
+export function createCarried(
+  config: Pick<HeadgateConfig, 'upstreams' | 'cache'>,
+  route: RouteConfig,
+): (head: Head) => Head {
+  const names = tellingNames(config, route);
+  return ({ headers, hop, duplicated }) => ({
+    ...{ hop, duplicated },
+    headers: new Map([...headers].filter(([name]) => names.has(name))),
+  });
 }
 
 /**

@@ -47,6 +47,7 @@ async function run(server: Drainable, forced: AbortSignal): Promise<DrainResult>
   context.phase = 'closing';
   const closed = server.stopAccepting();
   endListens(context);
+  context.onClosing();
   await emptied(context, shutdown.graceMs, forced);
   const cutOff = [...context.open].filter((live) => !live.answered).length;
   if (cutOff > 0) {

@@ -8,8 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
 import { INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
 import type { Inbound, Reply } from '../protocol/exchange.ts';
-import { METHOD_HEADER, PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
-import { SESSION_HEADER } from '../protocol/legacy.ts';
+import { METHOD_HEADER } from '../protocol/headers.ts';
 import { methodRow } from '../protocol/methods.ts';
 import { BodyError, type BodyPlan, type Collected } from './body.ts';
 import { type EdgeContext, Live, nothingFollowsOn } from './live.ts';
@@ -58,7 +57,10 @@ export function createEndpoint(context: EdgeContext): Endpoint {
     live.route = verdict.route;
     if (context.phase === 'closing') live.refusal = SHUTTING_DOWN;
     else if (verdict.kind === 'refused') live.refusal = verdict.refusal;
-    else if (context.shedding.arrived() && isShed(live)) live.refusal = OVERLOADED;
+    else if (context.shedding.arrived()) {
+      if (isShed(live)) live.refusal = OVERLOADED;
+      live.strained = true;
+    }
     const expecting = head.headers.get('expect') !== undefined;
     if (live.refusal !== undefined) {
       // A client that asks before it sends has sent no id, and need not send it.
@@ -81,10 +83,9 @@ export function createEndpoint(context: EdgeContext): Endpoint {
  * notification, which costs less than its refusal.
  */
 function isShed({ head: { headers } }: Live): boolean {
+  // Of older clients, which name none, it is decided where their body is read: an answer is not refused.
   const method = headers.get(METHOD_HEADER);
-  if (method !== undefined) return methodRow(method).route !== 'discover';
-  // Older clients name no method. The first thing that they ask comes without these.
-  return headers.has(SESSION_HEADER) || headers.has(PROTOCOL_VERSION_HEADER);
+  return method !== undefined && methodRow(method).route !== 'discover';
 }
 
 function verbOf({ request: { method } }: Live): Inbound['verb'] {
@@ -98,7 +99,8 @@ export function onCollected(live: Live, body: Collected): void {
   if (live.refusal !== undefined) {
     return refuse(live, live.refusal, body.kind === 'whole' ? readableId(body.bytes) : undefined);
   }
-  run(live, { route: live.route as string, verb: verbOf(live), head: live.head, body });
+  const { route, head, strained } = live;
+  run(live, { route: route as string, verb: verbOf(live), strained, head, body });
 }
 
 function run(live: Live, inbound: Inbound): void {

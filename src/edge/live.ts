@@ -17,6 +17,7 @@ import { type AccountContext, account, type Ending } from './account.ts';
 import { type BodyOwner, type Collected, RequestBody } from './body.ts';
 import type { Cors, FlatHeaders } from './cors.ts';
 import { dataLines, EVENT_CLOSE, EVENT_OPEN } from './events.ts';
+import { Heart } from './heart.ts';
 import type { Shedding } from './shedding.ts';
 import type { Sweeper } from './sweeper.ts';
 import type { TransportRules } from './transport.ts';
@@ -28,6 +29,8 @@ export interface EdgeContext extends TransportRules, AccountContext {
   readonly cors: Cors;
   readonly sweeper: Sweeper;
   readonly shedding: Shedding;
+  /** Called when a drain begins: who waits for a client's next request waits in vain. */
+  readonly onClosing: () => void;
   /** Takes a body that has been collected. */
   readonly collected: (live: Live, body: Collected) => void;
   readonly open: Roster<Live>;
@@ -96,6 +99,8 @@ export class Live implements Exchange, BodyOwner, Listed {
   readonly head: Head;
   readonly body: RequestBody;
   route: string | undefined;
+  /** There was too much to do when it came. */
+  strained = false;
   /** Decided by the head alone; waits for the id that it should carry. */
   refusal: Refusal | undefined;
   /** Ends a listen gracefully. */
@@ -108,6 +113,7 @@ export class Live implements Exchange, BodyOwner, Listed {
   readonly #startedAt: number;
   readonly #closeGauge: () => void;
   #closeStream: (() => void) | undefined;
+  #heart: Heart | undefined;
   #abort: Abort | undefined;
   #ended: ExchangeEnded | undefined;
   #events: 'none' | 'open' = 'none';
@@ -160,20 +166,29 @@ export class Live implements Exchange, BodyOwner, Listed {
   /** The request path has its reply: from here on it is the client that takes its time. */
   replied(): void {
     this.#repliedAt = this.context.now();
+    this.#stopHeart();
   }
 
   collected(body: Collected): void {
     this.context.collected(this, body);
   }
 
-  notify(message: Uint8Array): void {
-    if (this.#over) return;
-    if (this.#events === 'none') {
-      if (this.response.headersSent) return;
-      this.#events = 'open';
-      this.beginStream(200, {}, 'response');
-    }
-    if (this.response.writableLength > MAX_UNSENT_BYTES) return;
+  stream(): void {
+    if (this.#over || this.#events !== 'none' || this.response.headersSent) return;
+    this.#events = 'open';
+    this.beginStream(200, {}, 'response');
+    this.#heart = new Heart(this);
+    this.context.sweeper.add(this.#heart);
+  }
+
+  async taken(): Promise<void> {
+    if (this.response.writableNeedDrain) await this.drain();
+  }
+
+  notify(message: Uint8Array, how?: 'must'): void {
+    this.stream();
+    if (this.#over || this.#events === 'none') return;
+    if (how === undefined && this.response.writableLength > MAX_UNSENT_BYTES) return;
     this.write(EVENT_OPEN);
     this.write(dataLines(message));
     this.write(EVENT_CLOSE);
@@ -269,6 +284,7 @@ export class Live implements Exchange, BodyOwner, Listed {
   closed(): void {
     if (this.#over) return;
     this.#over = true;
+    this.#stopHeart();
     // A client that has its answer may leave while the rest of its request is let go by.
     const answered = this.response.writableFinished || this.#lingering;
     if (!answered) this.abort('client_gone');
@@ -293,6 +309,12 @@ export class Live implements Exchange, BodyOwner, Listed {
     const { open } = this.context;
     open.delete(this);
     if (open.size === 0) this.context.onEmpty?.();
+  }
+
+  #stopHeart(): void {
+    if (this.#heart === undefined) return;
+    this.context.sweeper.delete(this.#heart);
+    this.#heart = undefined;
   }
 
   /** A pipelined request has no socket to itself yet: its response is not told when the socket goes. */

@@ -28,6 +28,8 @@ export interface EdgeOptions {
   readonly log: Logger;
   /** Monotonic milliseconds. */
   readonly now: () => number;
+  /** Told when a drain takes no more requests. */
+  readonly onClosing?: () => void;
   /** What must hold beside the edge's own for the gateway to be ready. */
   readonly checks?: () => readonly Check[];
 }
@@ -93,7 +95,7 @@ async function open(app: FastifyInstance, address: Address): Promise<string> {
   return `http://${formatAddress({ host: address.host, port })}`;
 }
 
-function createContext({ config, handle, metrics, log, now }: EdgeOptions): EdgeContext {
+function createContext({ config, handle, metrics, log, now, onClosing }: EdgeOptions): EdgeContext {
   const { listen } = config;
   const { limits } = listen;
   const admission = createAdmission(listen);
@@ -123,6 +125,7 @@ function createContext({ config, handle, metrics, log, now }: EdgeOptions): Edge
     clientOf: ({ socket, headers }: IncomingMessage) =>
       clientAddress(socket.remoteAddress, proxied ? String(headers['x-forwarded-for'] ?? '') : undefined),
     shedding,
+    onClosing: onClosing ?? (() => undefined),
     collected: onCollected,
     open,
     phase: 'starting',

@@ -1,11 +1,8 @@
 /** Streams to a client: relayed bodies, and listens that stay open. */
 import type { Reply } from '../protocol/exchange.ts';
-import { eventOf, KEEP_ALIVE } from './events.ts';
+import { eventOf } from './events.ts';
+import { Heart } from './heart.ts';
 import type { Live } from './live.ts';
-import type { Swept } from './sweeper.ts';
-
-/** How often a quiet listen says that it lives; the official client gives up on silence after about 300 s. */
-export const KEEP_ALIVE_MS = 15_000;
 
 /** What is written behind a body: one that came whole, and, where that can still be said, one that broke. */
 export interface Endings {
@@ -71,23 +68,4 @@ export function listen(live: Live, { opening, closing, feed }: Extract<Reply, { 
   sweeper.add(heart);
   live.onDrain(() => feed.drained());
   feed.start({ write: (message) => live.write(eventOf(message)), end: () => live.endListen?.() });
-}
-
-class Heart implements Swept {
-  place = -1;
-  readonly #live: Live;
-  #beatAt: number;
-
-  constructor(live: Live) {
-    this.#live = live;
-    this.#beatAt = live.context.now();
-  }
-
-  sweep(): void {
-    const now = this.#live.context.now();
-    if (now - this.#beatAt < KEEP_ALIVE_MS) return;
-    this.#beatAt = now;
-    // A client that does not read learns nothing from more of it.
-    if (!this.#live.response.writableNeedDrain) this.#live.write(KEEP_ALIVE);
-  }
 }

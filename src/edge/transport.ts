@@ -70,7 +70,8 @@ export function inspect(arrival: Arrival, rules: TransportRules): Verdict {
     headerProblem(arrival, rules) ??
     admissionProblem(arrival, target?.authority, rules.admission) ??
     targetProblem(target, route) ??
-    (arrival.verb === 'POST' ? bodyProblem(arrival.head) : acceptProblem(arrival));
+    expectationProblem(arrival.head) ??
+    (arrival.verb === 'POST' ? bodyProblem(arrival.head) : bodilessProblem(arrival));
   if (problem === undefined && route !== undefined) return { kind: 'passed', route };
   return { kind: 'refused', refusal: problem ?? NOT_FOUND, route };
 }
@@ -153,7 +154,7 @@ function targetProblem(target: Target | undefined, route: string | undefined): R
   return target?.query === 'some' ? malformed('The MCP endpoint takes no query string') : undefined;
 }
 
-function bodyProblem({ headers }: Head): Refusal | undefined {
+function expectationProblem({ headers }: Head): Refusal | undefined {
   const expected = headers.get('expect');
   if (expected !== undefined && expected.toLowerCase() !== '100-continue') {
     return refusal(INVALID_REQUEST, 'Of the expectations only 100-continue is known', {
@@ -161,6 +162,10 @@ function bodyProblem({ headers }: Head): Refusal | undefined {
       reason: 'parse',
     });
   }
+  return undefined;
+}
+
+function bodyProblem({ headers }: Head): Refusal | undefined {
   const transfer = headers.get('transfer-encoding');
   if (transfer !== undefined && transfer.toLowerCase() !== 'chunked') {
     return refusal(INVALID_REQUEST, 'Of the transfer codings only chunked is known', {
@@ -180,7 +185,10 @@ function bodyProblem({ headers }: Head): Refusal | undefined {
 }
 
 /** *Spec:* 2025-11-25, basic/transports, "Listening for Messages from the Server". */
-function acceptProblem({ verb, head }: Arrival): Refusal | undefined {
+function bodilessProblem({ verb, head }: Arrival): Refusal | undefined {
+  if (head.duplicated !== undefined) return malformed(`The header ${head.duplicated} was sent twice`);
+  if ((declaredBytes(head) ?? 0) !== 0 || head.headers.has('transfer-encoding'))
+    return malformed(`A ${verb} has no body`);
   const accept = head.headers.get('accept') ?? '';
   if (verb !== 'GET' || /text\/event-stream|text\/\*|\*\/\*/i.test(accept)) return undefined;
   return refusal(INVALID_REQUEST, 'A GET must accept text/event-stream', {

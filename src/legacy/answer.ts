@@ -7,6 +7,8 @@
 import { readAnswer } from '../protocol/answer.ts';
 import { INTERNAL_ERROR, INVALID_PARAMS, LEGACY_NOT_FOUND, refusal } from '../protocol/errors.ts';
 import type { Reply } from '../protocol/exchange.ts';
+import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
+import { sameId } from '../protocol/json-watch.ts';
 import type { LegacyRequest } from './request.ts';
 
 /** Statuses that say something to HTTP clients, whatever they know of MCP. */
@@ -39,7 +41,7 @@ function isNotFound(method: string, data: unknown): boolean {
 
 /** Reads a whole response. @param sentId JSON text of the id that it was asked under. */
 export function readResponse(bytes: Uint8Array, sentId: string, request: LegacyRequest): Response {
-  const answer = readAnswer(bytes, sentId);
+  const answer = readAnswer(bytes, spelledId(bytes, sentId));
   switch (answer.kind) {
     case 'result':
       return { kind: 'result', resultType: answer.resultType, tail: [answer.result.plain()] };
@@ -57,6 +59,13 @@ export function readResponse(bytes: Uint8Array, sentId: string, request: LegacyR
         },
       };
   }
+}
+
+/** The id as the server spells it: it may write the same one in other letters. */
+function spelledId(bytes: Uint8Array, sentId: string): string {
+  const member = memberOf(wholeObject(bytes) ?? [], 'id');
+  const id = member && textOf(bytes, member);
+  return id !== undefined && sameId(id, sentId) ? id : sentId;
 }
 
 /** @param data JSON text. */

@@ -34,6 +34,8 @@ export interface LegacyRoute {
   readonly identify: (head: Head) => string;
   /** Whether older clients are served there. */
   readonly legacyClients: boolean;
+  /** What of a head is kept where something outlives its request. */
+  readonly carried: (head: Head) => Head;
 }
 
 export interface LegacyDeps {
@@ -67,6 +69,22 @@ const FULL = refusal(INTERNAL_ERROR, 'Too many sessions are kept here', {
   headers: { 'Retry-After': '60' },
 });
 
+const OVERLOADED = refusal(INTERNAL_ERROR, 'The gateway has too much to do', {
+  status: 503,
+  proxyError: 'proxy_internal_response',
+  headers: { 'Retry-After': '3' },
+});
+const METHOD_NOT_ALLOWED = refusal(INVALID_REQUEST, 'This endpoint accepts POST only', {
+  status: 405,
+  reason: 'method_not_allowed',
+  headers: { Allow: 'POST' },
+});
+/** Methods as they may stand in a header. */
+const METHOD = /^[\x21-\x7e]{1,256}$/;
+/** Listens that sessions hold, each of which costs some kilobytes; and those of one caller. */
+const MAX_LISTENS = 20_000;
+const MAX_LISTENS_OF_HOLDER = 5_000;
+
 /** A message of an older client, and what is known of who sent it. */
 interface Turn {
   readonly inbound: Inbound;
@@ -78,8 +96,11 @@ interface Turn {
 export class Clients {
   readonly #deps: LegacyDeps;
   readonly #sessions: Sessions;
-  /** Requests under way in a session, by its id and theirs. */
-  readonly #running = new Map<string, Abort>();
+  /** Requests under way, by the serial of their session and their id. */
+  readonly #running = new Map<number, Map<string, Abort>>();
+  /** By holder, how many listens are held. */
+  readonly #listens = new Map<string, number>();
+  #listenCount = 0;
   #lastId = 0;
 
   constructor(deps: LegacyDeps) {
@@ -99,6 +120,11 @@ export class Clients {
     return this.#older(inbound, exchange);
   };
 
+  /** No more requests come in: what a client was asked, it cannot answer. */
+  closing(): void {
+    this.#sessions.giveUp();
+  }
+
   close(): void {
     this.#sessions.close();
   }
@@ -106,12 +132,17 @@ export class Clients {
   #older(inbound: Inbound, exchange: Exchange): Soon<Reply> {
     const { head, verb } = inbound;
     const route = this.#deps.routes.get(inbound.route);
+    // The request path knows of POST alone.
+    if (route?.legacyClients !== true)
+      return verb === undefined
+        ? this.#deps.handle(inbound, exchange)
+        : refused(METHOD_NOT_ALLOWED, undefined);
     const message = verb === undefined ? readLegacy(inbound) : undefined;
-    if (route?.legacyClients !== true || (verb === undefined && message === undefined))
-      return this.#deps.handle(inbound, exchange);
+    if (verb === undefined && message === undefined) return this.#deps.handle(inbound, exchange);
     if (message?.kind === 'refused') return message;
     const sessionId = head.headers.get(SESSION_HEADER);
     const isHello = message?.kind === 'request' && message.request.method === 'initialize';
+    if (message?.kind === 'request') exchange.facts.mcpMethod = message.request.method;
     const holder = { route: inbound.route, partition: route.identify(head) };
     if (isHello) return this.#initialize({ inbound, exchange, known: undefined }, message.request, holder);
     const known = sessionId === undefined ? undefined : this.#sessions.find(sessionId, holder);
@@ -128,18 +159,17 @@ export class Clients {
         return this.#answer(turn, message.request);
       case 'notification':
         if (message.cancels !== undefined && turn.known !== undefined)
-          this.#running.get(runningKey(turn.known, message.cancels))?.abort(new Error('cancelled'));
+          this.#runningIn(turn.known)?.get(message.cancels)?.abort(new Error('cancelled'));
         return ACCEPTED;
       case 'response':
-        if (turn.known !== undefined) this.#sessions.kept(turn.known.id)?.answer(message.id, message.bytes);
+        if (turn.known !== undefined) this.#sessions.kept(turn.known)?.answer(message.id, message.bytes);
         return ACCEPTED;
     }
   }
 
   #answer(turn: Turn, request: LegacyRequest): Soon<Reply> {
-    const { facts } = turn.exchange;
     const { method, id } = request;
-    facts.mcpMethod = method;
+    if (turn.inbound.strained === true) return refused(OVERLOADED, id);
     switch (method) {
       case 'ping':
         return done(id);
@@ -149,23 +179,22 @@ export class Clients {
       case 'resources/unsubscribe':
         return this.#subscribe(turn, request);
       default:
-        return NOT_THEIRS.test(method)
-          ? refused(refusal(METHOD_NOT_FOUND, `Unknown method: ${method}`, { status: 200 }), id)
+        return NOT_THEIRS.test(method) || !METHOD.test(method)
+          ? refused(unknownMethod(method), id)
           : this.#ask(turn, request);
     }
   }
 
   async #initialize(turn: Turn, request: LegacyRequest, holder: Holder): Promise<Reply> {
     const { inbound, exchange } = turn;
-    exchange.facts.mcpMethod = request.method;
     const presented = readInitialize(request);
     if ('code' in presented) return refused(presented, request.id);
     const self = { ...presented, clientInfo: presented.clientInfo || undefined, logLevel: undefined };
     const discovered = await this.#deps.handle(
       onBehalf(inbound, 'server/discover', self, request.id),
-      exchange,
+      // What is noted of it is no matter of this request.
+      { signal: exchange.signal, facts: {}, notify: () => {} },
     );
-    exchange.facts.mcpMethod = request.method;
     if (discovered.kind === 'refused') return refusedReply(discovered, request);
     if (discovered.kind !== 'answer') throw new Error('a discover that is no answer');
     const message = JSON.parse(discovered.head + Buffer.concat(discovered.tail).toString()) as {
@@ -183,13 +212,12 @@ export class Clients {
 
   /** Whatever else is asked: by the request path. */
   async #ask({ inbound, exchange, known }: Turn, request: LegacyRequest): Promise<Reply> {
-    const session = known && this.#sessions.kept(known.id);
+    const session = known && this.#sessions.kept(known);
     const running = known && new Running(exchange);
-    const key = known && runningKey(known, request.id);
-    if (key !== undefined && running !== undefined) this.#running.set(key, running.gone);
+    const over = running && this.#begin(known, request.id, running, session);
     try {
       const reply = await converse({
-        handle: this.#deps.handle,
+        ...{ handle: this.#deps.handle, now: this.#deps.now },
         inbound,
         request,
         self: selfOf(known, session),
@@ -203,9 +231,30 @@ export class Clients {
       // *Spec:* 2025-11-25, basic/utilities/cancellation: what was cancelled is not answered.
       return running?.isCancelled === true ? ACCEPTED : reply;
     } finally {
-      running?.over();
-      if (key !== undefined && this.#running.get(key) === running?.gone) this.#running.delete(key);
+      over?.();
     }
+  }
+
+  /** A call is under way in a session: it can be cancelled there, and keeps what the session keeps. @returns ends that. */
+  #begin(
+    { ticket: { serial } }: Known,
+    id: string,
+    running: Running,
+    session: Session | undefined,
+  ): () => void {
+    const all = this.#running.get(serial) ?? new Map<string, Abort>();
+    this.#running.set(serial, all.set(id, running.gone));
+    if (session !== undefined) session.calls++;
+    return () => {
+      running.over();
+      if (session !== undefined) session.calls--;
+      if (all.get(id) === running.gone) all.delete(id);
+      if (all.size === 0) this.#running.delete(serial);
+    };
+  }
+
+  #runningIn({ ticket }: Known): ReadonlyMap<string, Abort> | undefined {
+    return this.#running.get(ticket.serial);
   }
 
   #setLevel({ inbound, known }: Turn, request: LegacyRequest): Reply {
@@ -224,7 +273,7 @@ export class Clients {
     if (!isUri(uri)) return invalid(request, 'Not a URI: it needs a scheme and no control characters');
     if (known === undefined) return invalid(request, NEEDS_SESSION, INVALID_REQUEST);
     if (request.method === 'resources/unsubscribe') {
-      await this.#sessions.kept(known.id)?.unsubscribe(uri);
+      await this.#sessions.kept(known)?.unsubscribe(uri);
       return done(request.id);
     }
     const session = this.#keep(inbound, known);
@@ -235,7 +284,12 @@ export class Clients {
       case 'full':
         return invalid(request, 'Too many resources are subscribed to in this session');
       case 'refused':
-        return invalid(request, 'Nobody tells of changes of this resource', INVALID_PARAMS, { uri });
+        return invalid(
+          request,
+          'Nobody tells of changes of this resource, or there is no room to listen for them',
+          INVALID_PARAMS,
+          { uri },
+        );
     }
   }
 
@@ -247,16 +301,59 @@ export class Clients {
   }
 
   #end({ known }: Turn): Reply {
-    if (known !== undefined) this.#sessions.end(known);
+    if (known === undefined) return ACCEPTED;
+    this.#sessions.end(known);
+    for (const gone of [...(this.#runningIn(known)?.values() ?? [])]) gone.abort(new Error('session ended'));
     return ACCEPTED;
   }
 
-  #keep(inbound: Inbound, known: Known): Session | undefined {
+  #keep({ route, head }: Inbound, known: Known): Session | undefined {
+    const kept = this.#sessions.kept(known);
+    if (kept !== undefined) return kept;
+    // Nothing of the request itself is kept: it may be large.
+    const carried = this.#deps.routes.get(route)?.carried(head) ?? head;
     const self = selfOf(known, undefined);
-    return this.#sessions.keep(known, { listen: (subject) => this.#openListen(inbound, self, subject) });
+    return this.#sessions.keep(known, {
+      listen: (subject) => this.#openListen({ route, head: carried, body: NO_BODY }, known, self, subject),
+    });
   }
 
-  async #openListen(inbound: Inbound, self: Self, subject: ListenSubject): Promise<OpenedListen | undefined> {
+  async #openListen(
+    inbound: Inbound,
+    { holder }: Known,
+    self: Self,
+    subject: ListenSubject,
+  ): Promise<OpenedListen | undefined> {
+    const own = this.#listens.get(holder) ?? 0;
+    if (this.#listenCount >= MAX_LISTENS || own >= MAX_LISTENS_OF_HOLDER) return undefined;
+    this.#listenCount++;
+    this.#listens.set(holder, own + 1);
+    let isHeld = true;
+    const release = (): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#listenCount--;
+      const left = (this.#listens.get(holder) ?? 1) - 1;
+      if (left > 0) this.#listens.set(holder, left);
+      else this.#listens.delete(holder);
+    };
+    const opened = await this.#listenFor(inbound, self, subject).catch(() => undefined);
+    if (opened === undefined) {
+      release();
+      return undefined;
+    }
+    const { feed } = opened;
+    const stop = (): void => {
+      release();
+      feed.stop();
+    };
+    return {
+      ...opened,
+      feed: { start: (outlet) => feed.start(outlet), drained: () => feed.drained(), stop },
+    };
+  }
+
+  async #listenFor(inbound: Inbound, self: Self, subject: ListenSubject): Promise<OpenedListen | undefined> {
     const id = this.#nextId();
     const filter =
       subject.kind === 'uri'
@@ -313,8 +410,12 @@ function stringParam({ bytes, params }: LegacyRequest, key: string): string | un
   return member && stringValue(bytes, member);
 }
 
-function runningKey({ id }: Known, requestId: string): string {
-  return `${id} ${requestId}`;
+const MAX_SHOWN_CHARS = 120;
+const NO_BODY = { kind: 'whole', bytes: new Uint8Array(0) } as const;
+
+function unknownMethod(method: string): Refusal {
+  const shown = method.length > MAX_SHOWN_CHARS ? `${method.slice(0, MAX_SHOWN_CHARS)}…` : method;
+  return refusal(METHOD_NOT_FOUND, `Unknown method: ${shown}`, { status: 200 });
 }
 
 /** An exchange that its client can also end by saying so. */
@@ -342,8 +443,16 @@ class Running implements Exchange {
     return this.gone.aborted && !this.#outer.signal.aborted;
   }
 
-  notify(message: Uint8Array): void {
-    if (!this.gone.aborted) this.#outer.notify(message);
+  notify(message: Uint8Array, how?: 'must'): void {
+    if (!this.gone.aborted) this.#outer.notify(message, how);
+  }
+
+  stream(): void {
+    this.#outer.stream?.();
+  }
+
+  async taken(): Promise<void> {
+    await this.#outer.taken?.();
   }
 
   over(): void {

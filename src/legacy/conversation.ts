@@ -5,8 +5,9 @@
  * *Bounded by* {@link MAX_ROUNDS}, and by what is read whole: an answer above {@link WHOLE_BYTES} goes on as it comes.
  */
 import { joinBytes } from '../protocol/answer.ts';
-import { HEADER_MISMATCH, INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
+import { HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, refusal } from '../protocol/errors.ts';
 import type { Exchange, Handle, Inbound, Reply } from '../protocol/exchange.ts';
+import { sameId } from '../protocol/json-watch.ts';
 import { readNotice } from '../protocol/notice.ts';
 import { SseFramer } from '../protocol/sse.ts';
 import {
@@ -22,13 +23,13 @@ import {
 } from './answer.ts';
 import { paramHeadersOf } from './param-headers.ts';
 import { answersTo, type Questions, type Respondent, readQuestions } from './questions.ts';
-import { type Additions, type LegacyRequest, modernised, type Self } from './request.ts';
+import { type Additions, isNameable, type LegacyRequest, modernised, type Self } from './request.ts';
 
 /** Times a server may ask in one call. */
 const MAX_ROUNDS = 16;
 /** An answer up to this is read, to see whether it asks something. */
-const WHOLE_BYTES = 1024 * 1024;
-/** The same of a call that is asked again: its answer comes under an id that the client does not know. */
+const WHOLE_BYTES = 4 * 1024 * 1024;
+/** The same of one that seems to, and of a call that is asked again: its answer has an id that the client does not know. */
 const AGAIN_BYTES = 64 * 1024 * 1024;
 
 type Relay = Extract<Reply, { kind: 'relay' }>;
@@ -41,6 +42,8 @@ export interface ConversationDeps {
   readonly self: Self;
   readonly exchange: Exchange;
   readonly respondent: Omit<Respondent, 'signal' | 'send'>;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
 }
 
 /** What became of one asking. */
@@ -52,6 +55,20 @@ type Outcome =
 
 /** Asks, and answers in between. *Never* rejects but for bugs. */
 export async function converse(deps: ConversationDeps): Promise<Reply> {
+  const { facts } = deps.exchange;
+  const reply = isNameable(deps.request)
+    ? await talk(deps)
+    : errorReply(deps.request, INVALID_PARAMS, 'The name is too long', undefined);
+  // What counts is what its client sees, and nothing of what was said before it.
+  const code = reply.kind === 'answer' ? reply.rpcError : undefined;
+  if (reply.kind !== 'refused') {
+    facts.rpcError = code;
+    facts.errorType = code === undefined ? undefined : String(code);
+  } else facts.rpcError = reply.refusal.code;
+  return reply;
+}
+
+async function talk(deps: ConversationDeps): Promise<Reply> {
   const { request, respondent, exchange } = deps;
   let additions: Additions = {};
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -63,16 +80,33 @@ export async function converse(deps: ConversationDeps): Promise<Reply> {
       additions = { ...additions, headers };
       continue;
     }
-    const answers = await answersTo(outcome.questions, {
-      ...respondent,
-      signal: exchange.signal,
-      send: (message) => exchange.notify(message),
-    });
+    const answers = await waiting(deps, () =>
+      answersTo(outcome.questions, {
+        ...respondent,
+        signal: exchange.signal,
+        send: (message) => exchange.notify(message, 'must'),
+      }),
+    );
     if (answers.kind === 'failed') return errorReply(request, answers.code, answers.message, undefined);
     additions = { ...additions, id: respondent.nextId(), params: answers.params };
   }
   return errorReply(request, INTERNAL_ERROR, 'The server asked too many questions', undefined);
 }
+
+/** Others take their time: it is not the gateway's own. */
+async function waiting<T>(
+  { exchange: { facts }, now }: ConversationDeps,
+  work: () => Promise<T>,
+): Promise<T> {
+  const startedAt = now();
+  try {
+    return await work();
+  } finally {
+    facts.upstreamMs = (facts.upstreamMs ?? 0) + (now() - startedAt);
+  }
+}
+
+const BROKEN = 'The upstream server broke off its answer';
 
 async function ask(deps: ConversationDeps, additions: Additions): Promise<Outcome> {
   const { handle, inbound, request, self, exchange } = deps;
@@ -87,7 +121,11 @@ async function ask(deps: ConversationDeps, additions: Additions): Promise<Outcom
     case 'answer':
       return answered(reply, sentId, request);
     case 'relay':
-      return reply.media === 'sse' ? heard(reply, sentId, deps) : relayed(reply, sentId, request);
+      return waiting(deps, () =>
+        reply.media === 'sse' ? heard(reply, sentId, deps) : relayed(reply, sentId, request),
+      ).catch(
+        (): Outcome => ({ kind: 'reply', reply: errorReply(request, INTERNAL_ERROR, BROKEN, undefined) }),
+      );
     default:
       return { kind: 'reply', reply };
   }
@@ -133,24 +171,33 @@ async function relayed(reply: Relay, sentId: string, request: LegacyRequest): Pr
     const error = broken?.replace(`"id":${sentId}`, () => `"id":${request.id}`);
     return { kind: 'reply', reply: error === undefined ? flowing : { ...flowing, broken: error } };
   }
-  const most = sentId === request.id ? WHOLE_BYTES : AGAIN_BYTES;
   const iterator = body[Symbol.asyncIterator]();
   const pieces: Uint8Array[] = [];
   let bytes = 0;
+  let most = sentId === request.id ? WHOLE_BYTES : AGAIN_BYTES;
   while (bytes <= most) {
     const { done, value } = await iterator.next();
     if (done === true) return outcomeOf(readResponse(joinBytes(pieces), sentId, request), request, headers);
     pieces.push(value);
     bytes += value.length;
+    if (bytes > most && most === WHOLE_BYTES && seemsToAsk(pieces)) most = AGAIN_BYTES;
   }
   if (sentId === request.id) return { kind: 'reply', reply: { ...reply, body: resumed(pieces, iterator) } };
   await iterator.return?.();
   return { kind: 'reply', reply: tooLarge(request) };
 }
 
+const ASKS = Buffer.from('"input_required"');
+
+function seemsToAsk(pieces: readonly Uint8Array[]): boolean {
+  return pieces.some((piece) => Buffer.from(piece.buffer, piece.byteOffset, piece.length).includes(ASKS));
+}
+
 /** A call that is answered with events: what is said before the answer goes on at once. */
 async function heard(reply: Relay, sentId: string, deps: ConversationDeps): Promise<Outcome> {
   const { request, exchange } = deps;
+  // Its client, too, sees that something is being done.
+  exchange.stream?.();
   const framer = new SseFramer(sentId === request.id ? WHOLE_BYTES : AGAIN_BYTES);
   const iterator = reply.body[Symbol.asyncIterator]();
   for (;;) {
@@ -169,15 +216,22 @@ async function heard(reply: Relay, sentId: string, deps: ConversationDeps): Prom
       if (event.data === undefined || !event.message) continue;
       const message = joinBytes(event.data);
       const notice = readNotice(message);
-      if (notice.kind === 'notification') exchange.notify(message);
-      else if (notice.kind === 'response') {
+      if (notice.kind === 'notification') {
+        exchange.notify(message);
+        await exchange.taken?.();
+      } else if (notice.kind === 'response' && isOf(notice.id, sentId)) {
         await iterator.return?.();
         return outcomeOf(readResponse(message, sentId, request), request, reply.headers);
       }
     }
   }
   // The request path ends every stream with an answer.
-  return { kind: 'reply', reply: errorReply(request, INTERNAL_ERROR, 'The answer broke off', undefined) };
+  return { kind: 'reply', reply: errorReply(request, INTERNAL_ERROR, BROKEN, undefined) };
+}
+
+/** What has no id, on the stream of a request, is about that request. */
+function isOf(id: string | undefined, sentId: string): boolean {
+  return id === undefined || id === 'null' || sameId(id, sentId);
 }
 
 function tooLarge({ id }: LegacyRequest): Reply {

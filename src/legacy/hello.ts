@@ -14,7 +14,7 @@ import type { Ticket } from './tickets.ts';
 const MAX_NAME_CHARS = 128;
 
 /** Capabilities that mean the same in all revisions. */
-const COMMON = ['resources', 'tools', 'prompts', 'completions', 'logging', 'experimental'] as const;
+const COMMON = ['resources', 'tools', 'prompts', 'completions', 'logging'] as const;
 
 export type Presented = Omit<Ticket, 'serial'>;
 
@@ -40,7 +40,10 @@ function named(bytes: Uint8Array, at: number): string {
   const members = objectMembers(bytes, at) ?? [];
   const texts = ['name', 'version'].map((key) => {
     const member = memberOf(members, key);
-    return ((member && stringValue(bytes, member)) ?? '').slice(0, MAX_NAME_CHARS);
+    // A character that is cut in two is none.
+    return ((member && stringValue(bytes, member)) ?? '')
+      .slice(0, MAX_NAME_CHARS)
+      .replace(/[\ud800-\udbff]$/, '');
   });
   return JSON.stringify({ name: texts[0], version: texts[1] });
 }
@@ -60,7 +63,10 @@ export function initialized(
   const said = JSON.parse(discovered) as Discovered;
   const served = COMMON.flatMap((key) => {
     const value = said.capabilities?.[key];
-    return value === undefined ? [] : [[key, value] as const];
+    // What is no object is no capability.
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? [[key, value] as const]
+      : [];
   });
   const promises = served.some(
     ([key, value]) => key === 'logging' || value.subscribe === true || value.listChanged === true,

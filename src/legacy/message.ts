@@ -4,6 +4,7 @@
  * What two readers could read in two ways is refused here as it is for everybody (R6). *Spec:* 2025-11-25,
  * basic/transports, "Sending Messages to the Server"; basic/versioning of this revision.
  */
+import { MAX_MEMBERS } from '../protocol/classify.ts';
 import { INVALID_REQUEST, refusal } from '../protocol/errors.ts';
 import type { Inbound, Reply } from '../protocol/exchange.ts';
 import { type Head, METHOD_HEADER, PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
@@ -41,11 +42,14 @@ export function readLegacy({ head, body }: Inbound): LegacyMessage | undefined {
   const methodMember = memberOf(members, 'method');
   const method = methodMember && stringValue(bytes, methodMember);
   const params = memberOf(members, 'params');
-  const meta = memberOf(params?.members ?? [], '_meta');
+  const isCrowded = [members, params?.members].some((all) => (all?.length ?? 0) > MAX_MEMBERS);
+  const meta = isCrowded ? undefined : memberOf(params?.members ?? [], '_meta');
   if (meta?.members?.some(({ key }) => key === META_VERSION) === true) return undefined;
   if (method !== 'initialize' && !isOlder(head)) return undefined;
   const idMember = memberOf(members, 'id');
   const id = idMember && idText(bytes, idMember);
+  if (isCrowded || (meta?.members?.length ?? 0) > MAX_MEMBERS)
+    return invalid(`A request has at most ${MAX_MEMBERS} members`, id);
   const problem =
     head.duplicated === undefined
       ? problemOf(bytes, members)

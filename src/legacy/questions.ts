@@ -58,45 +58,95 @@ export function readQuestions(result: Uint8Array): Questions | undefined {
   return { questions: questions as readonly Keyed[], state: state && textOf(result, state) };
 }
 
-/** Asks the client, and waits for all of its answers. *Never* rejects. */
+/** Asks the client, and waits for all of its answers, or for the first that does not come. *Never* rejects. */
 export async function answersTo({ questions, state }: Questions, asked: Respondent): Promise<Answers> {
-  const answers = await Promise.all(questions.map((question) => put(question, asked)));
-  const failed = answers.find((answer) => answer.kind === 'failed');
-  if (failed !== undefined) return failed;
+  const withState = (params: readonly string[]): Answers => ({
+    kind: 'params',
+    params: [...params, ...(state === undefined ? [] : [`"requestState":${state}`])].join(','),
+  });
+  if (questions.length === 0) return withState([]);
+  // What cannot be answered as a whole is not asked in parts: people are asked.
+  const impossible = questions.find((question) => !offers(asked.capabilities, question));
+  const session = impossible === undefined ? asked.session() : undefined;
+  if (impossible !== undefined)
+    return failed(`The server asks for ${impossible.method}, which this client does not offer`);
+  if (session === undefined || session.room < questions.length)
+    return failed('There is no room for more questions to this client');
+  const all = questions.map((question) => new Asked(question, session, asked));
+  const answers: Answers[] = [];
+  try {
+    for (const one of all) {
+      const answer = await Promise.race([one.answer, anyFailed(all)]);
+      if (answer.kind === 'failed') return answer;
+      answers.push(answer);
+    }
+  } finally {
+    for (const one of all) one.withdraw();
+  }
   const responses = answers.map((answer) => (answer as Extract<Answers, { kind: 'params' }>).params);
-  const parts = [
-    ...(questions.length > 0 ? [`"inputResponses":{${responses.join(',')}}`] : []),
-    ...(state === undefined ? [] : [`"requestState":${state}`]),
-  ];
-  return { kind: 'params', params: parts.join(',') };
+  return withState([`"inputResponses":{${responses.join(',')}}`]);
+}
+
+/** The first failure, if there is one. */
+function anyFailed(all: readonly Asked[]): Promise<Answers> {
+  return new Promise((resolve) => {
+    for (const { answer } of all)
+      void answer.then((answered) => {
+        if (answered.kind === 'failed') resolve(answered);
+      });
+  });
 }
 
 function failed(message: string): Answers {
   return { kind: 'failed', code: INTERNAL_ERROR, message };
 }
 
-function put(question: Keyed, asked: Respondent): Promise<Answers> | Answers {
-  const { key, method, params } = question;
-  const { capabilities, signal, send, nextId } = asked;
-  const session = offers(capabilities, question) ? asked.session() : undefined;
-  if (session === undefined) return failed(`The server asks for ${method}, which this client does not offer`);
-  return new Promise((resolve) => {
-    const id = nextId();
-    const finish = (answers: Answers): void => {
-      clearTimeout(timer);
-      forget?.();
-      signal.removeEventListener('abort', leave);
-      resolve(answers);
-    };
-    const leave = (): void => finish(failed('The client has left'));
-    const timer = setTimeout(() => finish(failed(`The client did not answer ${method} in time`)), ANSWER_MS);
-    const forget = session.expect(id, (message) => finish(read(key, method, message)));
-    if (forget === undefined) return finish(failed('Too many questions to this client are open'));
-    if (signal.aborted) return leave();
-    signal.addEventListener('abort', leave, { once: true });
-    const more = params === undefined ? '' : `,"params":${params}`;
-    send(Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}${more}}`));
-  });
+/** One question that was put. */
+class Asked {
+  readonly answer: Promise<Answers>;
+  readonly #id: string;
+  readonly #asked: Respondent;
+  #isOpen = true;
+  #finish: (answers: Answers) => void = () => {};
+
+  constructor({ key, method, params }: Keyed, session: Session, asked: Respondent) {
+    const { signal, send, nextId } = asked;
+    this.#asked = asked;
+    this.#id = nextId();
+    this.answer = new Promise((resolve) => {
+      const timer = setTimeout(
+        () => this.#finish(failed(`The client did not answer ${method} in time`)),
+        ANSWER_MS,
+      );
+      const forget = session.expect(this.#id, (message) => {
+        this.#isOpen = false;
+        this.#finish(message === undefined ? failed('The session ends') : read(key, method, message));
+      });
+      const leave = (): void => this.#finish(failed('The client has left'));
+      this.#finish = (answers) => {
+        clearTimeout(timer);
+        forget?.();
+        signal.removeEventListener('abort', leave);
+        resolve(answers);
+      };
+      if (signal.aborted) return leave();
+      signal.addEventListener('abort', leave, { once: true });
+      const more = params === undefined ? '' : `,"params":${params}`;
+      send(Buffer.from(`{"jsonrpc":"2.0","id":${this.#id},"method":${JSON.stringify(method)}${more}}`));
+    });
+  }
+
+  /** Its answer is of no use any more: says so, where it is still to come. */
+  withdraw(): void {
+    const { send, signal } = this.#asked;
+    if (this.#isOpen && !signal.aborted)
+      send(
+        Buffer.from(
+          `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${this.#id}}}`,
+        ),
+      );
+    this.#finish(failed('withdrawn'));
+  }
 }
 
 function read(key: string, method: string, message: Uint8Array): Answers {
@@ -104,6 +154,9 @@ function read(key: string, method: string, message: Uint8Array): Answers {
   const result = memberOf(members, 'result');
   if (result !== undefined && kindAt(message, result.start) === 'object')
     return { kind: 'params', params: `${JSON.stringify(key)}:${textOf(message, result)}` };
+  // A form that is not shown is one that its user has dismissed.
+  if (method === 'elicitation/create')
+    return { kind: 'params', params: `${JSON.stringify(key)}:{"action":"cancel"}` };
   const error = memberOf(members, 'error');
   const words = error && memberOf(objectMembers(message, error.start) ?? [], 'message');
   const said = words && stringValue(message, words);

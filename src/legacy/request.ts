@@ -67,6 +67,15 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   SESSION_HEADER,
 ]);
 
+/** Longest header that a name makes. */
+const MAX_NAME_HEADER_CHARS = 8 * 1024;
+
+/** Whether a request's name can stand in a header: of clients of this revision it does already. */
+export function isNameable(request: LegacyRequest): boolean {
+  const name = nameOf(request);
+  return name === undefined || encodeHeaderValue(name).length <= MAX_NAME_HEADER_CHARS;
+}
+
 /** The request of this revision that asks the same. */
 export function modernised(
   inbound: Inbound,

@@ -27,9 +27,18 @@ export interface OpenedListen {
 export type ListenSubject = { readonly kind: 'lists' } | { readonly kind: 'uri'; readonly uri: string };
 
 export interface SessionDeps {
-  /** Opens a listen; undefined where it is refused. *Never* rejects. */
+  /** Opens a listen; undefined where it is refused, or where there is no room for more. */
   readonly listen: (subject: ListenSubject) => Promise<OpenedListen | undefined>;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Told when its client was there last. */
+  readonly used: () => void;
 }
+
+/** What was told so lately on a stream that has gone may not have arrived: it is told again on the next. */
+const RECENT_MS = 60_000;
+/** Of that, so many things. */
+const MAX_RECENT = 256;
 
 interface Held {
   readonly listen: OpenedListen;
@@ -45,8 +54,13 @@ const LISTS = 'lists';
 export class Session {
   readonly #deps: SessionDeps;
   readonly #held = new Map<string, Held>();
-  readonly #opening = new Map<string, Promise<Subscribed>>();
-  readonly #asked = new Map<string, (answer: Uint8Array) => void>();
+  /** What is done about each thing, one behind the other. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #asked = new Map<string, (answer: Uint8Array | undefined) => void>();
+  /** By message, when it was written last. */
+  readonly #recent = new Map<string, number>();
+  /** Calls of its client under way. */
+  calls = 0;
   #stream: { readonly outlet: Outlet; readonly feed: Feed } | undefined;
   #blocked = false;
   #closed = false;
@@ -59,17 +73,19 @@ export class Session {
 
   /** Whether a client hangs on it right now. */
   get inUse(): boolean {
-    return this.#stream !== undefined || this.#asked.size > 0;
+    return this.#stream !== undefined || this.#asked.size > 0 || this.calls > 0;
   }
 
   /** What a `GET` reads: it takes over from an earlier one, whose connection may have died unnoticed. */
   open(): Feed {
-    void this.#hold(LISTS, { kind: 'lists' });
+    // A stream without it hears of subscriptions all the same.
+    void this.#hold(LISTS, { kind: 'lists' }).catch(() => undefined);
     const feed: Feed = {
       start: (outlet) => {
         const earlier = this.#stream;
         this.#stream = { outlet, feed };
         earlier?.outlet.end();
+        this.#tellAgain(outlet);
         this.#drained();
       },
       drained: () => {
@@ -77,6 +93,7 @@ export class Session {
       },
       stop: () => {
         if (this.#stream?.feed === feed) this.#stream = undefined;
+        this.#deps.used();
       },
     };
     return feed;
@@ -85,20 +102,26 @@ export class Session {
   async subscribe(uri: string): Promise<Subscribed> {
     const key = keyOf(uri);
     if (this.#held.has(key)) return 'yes';
-    if (this.#held.size + this.#opening.size >= MAX_SUBSCRIPTIONS) return 'full';
+    if (this.#held.size + this.#turns.size >= MAX_SUBSCRIPTIONS && !this.#turns.has(key)) return 'full';
     return this.#hold(key, { kind: 'uri', uri });
   }
 
   async unsubscribe(uri: string): Promise<void> {
     const key = keyOf(uri);
-    await this.#opening.get(key);
-    this.#held.get(key)?.listen.feed.stop();
-    this.#held.delete(key);
+    await this.#inTurn(key, async () => {
+      this.#held.get(key)?.listen.feed.stop();
+      this.#held.delete(key);
+    });
   }
 
-  /** Waits for the client's answer to a question. @returns undefined when too many are open. */
-  expect(id: string, answered: (message: Uint8Array) => void): (() => void) | undefined {
-    if (this.#asked.size >= MAX_ASKED) return undefined;
+  /** How many more questions it has room for. */
+  get room(): number {
+    return this.#closed ? 0 : MAX_ASKED - this.#asked.size;
+  }
+
+  /** Waits for the client's answer to a question; undefined: there will be none. @returns undefined without room. */
+  expect(id: string, answered: (message: Uint8Array | undefined) => void): (() => void) | undefined {
+    if (this.room === 0) return undefined;
     this.#asked.set(id, answered);
     return () => this.#asked.delete(id);
   }
@@ -110,8 +133,16 @@ export class Session {
     answered?.(message);
   }
 
+  /** The client will not answer any more: the gateway goes, or the session does. */
+  giveUp(): void {
+    const all = [...this.#asked.values()];
+    this.#asked.clear();
+    for (const answered of all) answered(undefined);
+  }
+
   close(): void {
     this.#closed = true;
+    this.giveUp();
     for (const { listen } of this.#held.values()) listen.feed.stop();
     this.#held.clear();
     const stream = this.#stream;
@@ -120,12 +151,22 @@ export class Session {
   }
 
   #hold(key: string, subject: ListenSubject): Promise<Subscribed> {
-    if (this.#held.has(key)) return Promise.resolve('yes');
-    const known = this.#opening.get(key);
-    if (known !== undefined) return known;
-    const opening = this.#open(key, subject).finally(() => this.#opening.delete(key));
-    this.#opening.set(key, opening);
-    return opening;
+    return this.#inTurn(key, () => (this.#held.has(key) ? Promise.resolve('yes') : this.#open(key, subject)));
+  }
+
+  /** What is said last of a thing is what holds. */
+  #inTurn<T>(key: string, act: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(key) ?? Promise.resolve();
+    const turn = before.then(act, act);
+    const over = turn.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#turns.set(key, over);
+    void over.then(() => {
+      if (this.#turns.get(key) === over) this.#turns.delete(key);
+    });
+    return turn;
   }
 
   async #open(key: string, subject: ListenSubject): Promise<Subscribed> {
@@ -139,6 +180,23 @@ export class Session {
     this.#held.set(key, held);
     this.#flush(held);
     return 'yes';
+  }
+
+  #remember(message: string): void {
+    this.#recent.delete(message);
+    this.#recent.set(message, this.#deps.now());
+    if (this.#recent.size <= MAX_RECENT) return;
+    for (const oldest of this.#recent.keys()) {
+      this.#recent.delete(oldest);
+      return;
+    }
+  }
+
+  #tellAgain(outlet: Outlet): void {
+    const since = this.#deps.now() - RECENT_MS;
+    const told = [...this.#recent].filter(([, at]) => at >= since);
+    this.#recent.clear();
+    for (const [message] of told) outlet.write(message);
   }
 
   #drained(): void {
@@ -166,7 +224,10 @@ export class Session {
 
   #write(held: Held, message: string): boolean {
     if (this.#stream === undefined || this.#blocked) held.waiting = message;
-    else this.#blocked = !this.#stream.outlet.write(message);
+    else {
+      this.#blocked = !this.#stream.outlet.write(message);
+      this.#remember(message);
+    }
     return this.#stream !== undefined && !this.#blocked;
   }
 }

@@ -11,6 +11,8 @@ export interface Inbound {
   readonly route: string;
   /** Absent for a `POST`. The others come with a session of an older revision, and without a body. */
   readonly verb?: 'GET' | 'DELETE' | undefined;
+  /** There is too much to do: what is new is refused, once it is known to be new. For requests without `Mcp-Method`. */
+  readonly strained?: boolean;
   readonly head: Head;
   readonly body: Body;
 }
@@ -28,9 +30,9 @@ export interface Facts {
   /** Time spent waiting on upstreams. */
   upstreamMs?: number;
   /** JSON-RPC error code of the answer. */
-  rpcError?: number;
+  rpcError?: number | undefined;
   /** For metrics: `''`, a code, `timeout`, `connect`, `cancelled`. */
-  errorType?: string;
+  errorType?: string | undefined;
 }
 
 /** The live side of a request. */
@@ -40,9 +42,14 @@ export interface Exchange {
   readonly facts: Facts;
   /**
    * Sends a notification of a read before its answer: the answer then becomes an SSE stream and the reply its
-   * last event. `message` is the JSON of one JSON-RPC notification.
+   * last event. `message` is the JSON of one JSON-RPC notification; of one that does not take them some are left out,
+   * but for those that `must` be told.
    */
-  notify(message: Uint8Array): void;
+  notify(message: Uint8Array, how?: 'must'): void;
+  /** Begins such a stream at once, so that its client sees signs of life. */
+  stream?(): void;
+  /** Waits until the client has taken what was told. */
+  taken?(): Promise<void>;
 }
 
 export type Reply =

@@ -26,6 +26,8 @@ export interface Sent {
   readonly message: Json | string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly gone?: Abort;
+  /** There is too much to do. */
+  readonly strained?: true;
   /** Told at once of what is said before the answer. */
   readonly onSaid?: (message: Json) => void;
 }
@@ -46,6 +48,7 @@ export class OlderClient {
             {
               identify: (head) => head.headers.get('authorization') ?? 'anonymous',
               legacyClients: options.refused !== true,
+              carried: (head) => head,
             },
           ],
         ]),
@@ -54,7 +57,7 @@ export class OlderClient {
   }
 
   /** Sends a message as it is. */
-  async send({ message, headers = {}, gone = new Abort(), onSaid }: Sent): Promise<Seen> {
+  async send({ message, headers = {}, gone = new Abort(), strained, onSaid }: Sent): Promise<Seen> {
     const said: Json[] = [];
     const exchange: Exchange = {
       signal: gone,
@@ -67,7 +70,10 @@ export class OlderClient {
     };
     const bytes = Buffer.from(typeof message === 'string' ? message : JSON.stringify(message));
     const reply = await this.clients.handle(
-      { route: '/mcp', head: this.#head(headers), body: { kind: 'whole', bytes } },
+      {
+        ...{ route: '/mcp', head: this.#head(headers), body: { kind: 'whole', bytes } },
+        ...(strained === true && { strained }),
+      },
       exchange,
     );
     return { ...(await seenOf(reply)), said, facts: exchange.facts };

@@ -284,7 +284,7 @@ describe('answers', () => {
   });
 
   test('larger than what is read whole go on as they come', async () => {
-    const big = 'x'.repeat(3 << 20);
+    const big = 'x'.repeat(5 << 20);
     const body = async function* (): AsyncGenerator<Uint8Array> {
       const text = JSON.stringify({
         jsonrpc: '2.0',
@@ -369,7 +369,7 @@ describe('answers', () => {
   });
 
   test('that come as one event too large to read go on as they are', async () => {
-    const big = 'x'.repeat(3 << 20);
+    const big = 'x'.repeat(5 << 20);
     const { handle } = path(({ id }) => events({ id, result: { content: big } }));
     const { text } = await new OlderClient(handle).ask('tools/call', { name: 'x' });
     const data = /^data: (.*)$/m.exec(text)?.[1] ?? '';
@@ -453,18 +453,73 @@ describe('questions in mid-call', () => {
     assert.match(json.error.message, /does not offer/);
   });
 
-  test('that the client refuses end the call with its words', async () => {
+  test('that the client refuses: a form was dismissed, anything else ends the call with its words', async () => {
+    const refuse = (client: OlderClient) => ({
+      onSaid: ({ id, method }: Json) =>
+        method === 'notifications/cancelled' ||
+        void client.send({ message: { jsonrpc: '2.0', id, error: { code: -1, message: 'busy' } } }),
+    });
     const client = new OlderClient(server().handle);
     await client.initialize({ elicitation: {} });
-    const { json } = await client.ask(
+    const { json } = await client.ask('tools/call', { name: 'x' }, refuse(client));
+    assert.deepEqual(json.result.content, [{ pin: { action: 'cancel' } }]);
+    const sampling = { ...asking, inputRequests: { s: { method: 'sampling/createMessage', params: {} } } };
+    const other = new OlderClient(
+      path(({ id, method }) => result(id, method === 'server/discover' ? DISCOVERED : sampling)).handle,
+    );
+    await other.initialize({ sampling: {} });
+    const refused = await other.ask('tools/call', { name: 'x' }, refuse(other));
+    assert.match(refused.json.error.message, /did not answer sampling\/createMessage: busy/);
+    assert.equal(refused.facts.rpcError, -32603);
+  });
+
+  test('are all put, or none; what is of no use any more is withdrawn', async () => {
+    const two = (second: string) => ({
+      resultType: 'input_required',
+      inputRequests: { a: { method: 'sampling/createMessage' }, b: { method: second, params: null } },
+    });
+    const asks = (second: string): OlderClient =>
+      new OlderClient(
+        path(({ id, method }) => result(id, method === 'server/discover' ? DISCOVERED : two(second))).handle,
+      );
+    const none = asks('roots/list');
+    await none.initialize({ sampling: {} });
+    const seen = await none.ask('tools/call', { name: 'x' });
+    assert.deepEqual([seen.said, seen.json.error.code], [[], -32603]);
+    const both = asks('elicitation/create');
+    await both.initialize({ sampling: {}, elicitation: {} });
+    const { said, json } = await both.ask(
       'tools/call',
       { name: 'x' },
       {
-        onSaid: ({ id }) =>
-          void client.send({ message: { jsonrpc: '2.0', id, error: { code: -1, message: 'busy' } } }),
+        onSaid: ({ id, method }) =>
+          method === 'sampling/createMessage' &&
+          void both.send({ message: { jsonrpc: '2.0', id, error: { code: -1, message: 'no' } } }),
       },
     );
-    assert.match(json.error.message, /did not answer elicitation\/create: busy/);
+    assert.match(json.error.message, /no$/);
+    assert.deepEqual(
+      said.map(({ method }) => method),
+      ['sampling/createMessage', 'elicitation/create', 'notifications/cancelled'],
+    );
+  });
+
+  test('R43: end with the session, and with the gateway', async () => {
+    for (const end of [
+      (one: OlderClient) => one.bare('DELETE'),
+      (one: OlderClient) => one.clients.closing(),
+    ]) {
+      const client = new OlderClient(server().handle);
+      await client.initialize({ elicitation: {} });
+      const { json, reply } = await client.ask(
+        'tools/call',
+        { name: 'x' },
+        {
+          onSaid: ({ method }) => method === 'elicitation/create' && void end(client),
+        },
+      );
+      assert.ok(reply.kind === 'accepted' || /session ends/.test(json.error.message));
+    }
   });
 
   test('end when the client leaves', async () => {
@@ -541,6 +596,74 @@ test('R30: a tool is looked for in so many pages', async () => {
   const { json } = await new OlderClient(handle).ask('tools/call', { name: 'x' });
   assert.equal(json.error.code, -32020);
   assert.equal(pages, 64);
+});
+
+describe('what is too much', () => {
+  test('R30: members are counted before they are looked at', async () => {
+    const client = new OlderClient(path(() => assert.fail()).handle);
+    const many = Array.from({ length: 100_000 }, (_, i) => `"k${i}":0`).join(',');
+    for (const message of [
+      `{"jsonrpc":"2.0","id":1,"method":"tools/list",${many}}`,
+      `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{${many}}}`,
+      `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{${many}}}}`,
+    ]) {
+      const { json } = await client.send({ message });
+      assert.match(json.error.message, /at most 1000 members/);
+    }
+  });
+
+  test('R30: names that make no header are refused', async () => {
+    const client = new OlderClient(path(({ id }) => result(id, { content: [] })).handle);
+    assert.equal((await client.ask('tools/call', { name: 'x'.repeat(8 * 1024) })).json.error, undefined);
+    assert.equal(
+      (await client.ask('tools/call', { name: 'x'.repeat(8 * 1024 + 1) })).json.error.code,
+      -32602,
+    );
+    for (const method of ['x\r\ny: z', ' a', 'é', 'x'.repeat(257), ''])
+      assert.equal((await client.ask(method)).json.error.code, -32601);
+  });
+
+  test('requests are refused under strain, but for the first; answers and cancellations are not', async () => {
+    const client = new OlderClient(path(({ id }) => result(id, DISCOVERED)).handle);
+    assert.equal((await client.initialize({}, { strained: true })).status, 200);
+    assert.equal((await client.ask('tools/list', {}, { strained: true })).status, 503);
+    for (const message of [
+      { jsonrpc: '2.0', id: 'x', result: {} },
+      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
+    ])
+      assert.equal((await client.send({ message, strained: true })).status, 202);
+  });
+
+  test('of a route that serves no older clients, GET and DELETE are no methods', async () => {
+    const client = new OlderClient(path(() => assert.fail()).handle, { refused: true });
+    for (const verb of ['GET', 'DELETE'] as const) {
+      const reply = await client.bare(verb, { 'mcp-session-id': 'x' });
+      assert.ok(reply.kind === 'refused' && reply.refusal.status === 405);
+    }
+  });
+});
+
+test('what an upstream says that is no object is no capability', async () => {
+  const odd = { ...DISCOVERED, capabilities: { tools: null, resources: [], prompts: {}, logging: 7 } };
+  const { json } = await new OlderClient(path(({ id }) => result(id, odd)).handle).initialize();
+  assert.deepEqual(json.result.capabilities, { prompts: {} });
+});
+
+test('an id that the server spells otherwise is the same', async () => {
+  const { handle } = path(() => whole({ id: 'café', result: { content: [] } }));
+  const message = '{"jsonrpc":"2.0","id":"caf\\u00e9","method":"tools/call","params":{"name":"x"}}';
+  const { text } = await new OlderClient(handle).send({ message });
+  assert.equal(text, '{"jsonrpc":"2.0","id":"caf\\u00e9","result":{"content":[]}}');
+});
+
+test('R37: an answer that breaks off is an error with a name', async () => {
+  const body = async function* (): AsyncGenerator<Uint8Array> {
+    yield Buffer.from('{"jsonrpc":"2.0",');
+    throw new Error('broken off');
+  };
+  const { handle } = path(() => ({ kind: 'relay', status: 200, media: 'json', body: body(), headers: {} }));
+  const { status, json } = await new OlderClient(handle).ask('tools/call', { name: 'x' });
+  assert.deepEqual([status, json.error.code], [200, -32603]);
 });
 
 describe('a session', () => {
@@ -664,6 +787,24 @@ describe('subscriptions', () => {
     );
   });
 
+  test('R30: are so many of one caller, in however many sessions', async () => {
+    const { handle } = telling();
+    const first = new OlderClient(handle);
+    const subscribe = async (client: OlderClient, count: number): Promise<number> => {
+      await client.initialize();
+      const all = await Promise.all(
+        Array.from({ length: count }, (_, i) => client.ask('resources/subscribe', { uri: `a:${i}` })),
+      );
+      return all.filter(({ json }) => json.error === undefined).length;
+    };
+    const counts: number[] = [await subscribe(first, 900)];
+    for (let i = 1; i < 6; i++)
+      counts.push(await subscribe(new OlderClient(handle, { clients: first.clients }), 900));
+    assert.deepEqual(counts, [900, 900, 900, 900, 900, 500]);
+    await first.bare('DELETE');
+    assert.equal(await subscribe(new OlderClient(handle, { clients: first.clients }), 900), 900);
+  });
+
   test('need a session', async () => {
     const { json } = await new OlderClient(telling().handle).ask('resources/subscribe', { uri: 'a:1' });
     assert.match(json.error.message, /Mcp-Session-Id/);
@@ -679,9 +820,10 @@ describe('subscriptions', () => {
     stream.leave();
     assert.equal(open.get('a:1')?.write('u2'), false);
     const next = await client.listen();
+    // What was told lately may have been lost with its stream.
     assert.deepEqual(
       next.heard.map(({ method }) => method),
-      ['u2'],
+      ['u1', 'u2'],
     );
     assert.equal(open.get('a:1')?.drained, 1);
   });

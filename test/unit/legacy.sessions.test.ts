@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { Ended } from '../../src/legacy/ended.ts';
 import { readInitialize } from '../../src/legacy/hello.ts';
 import { MAX_ASKED, MAX_SUBSCRIPTIONS, type OpenedListen, Session } from '../../src/legacy/session.ts';
-import { IDLE_MS, type Known, MAX_KEPT, Sessions } from '../../src/legacy/sessions.ts';
+import { IDLE_MS, type Known, MAX_KEPT, MAX_OF_HOLDER, Sessions } from '../../src/legacy/sessions.ts';
 import { type Holder, Tickets } from '../../src/legacy/tickets.ts';
 import { objectMembers } from '../../src/protocol/json.ts';
 
@@ -97,7 +98,7 @@ describe('what a session keeps', () => {
   });
 
   test('R30: is so many resources', async () => {
-    const session = new Session({ listen });
+    const session = new Session({ listen, now: () => 0, used: () => {} });
     const results = await Promise.all(
       Array.from({ length: MAX_SUBSCRIPTIONS + 1 }, (_, i) => session.subscribe(`a:${i}`)),
     );
@@ -107,8 +108,37 @@ describe('what a session keeps', () => {
     assert.equal(await session.subscribe('b:1'), 'yes');
   });
 
+  test('of what is said about one resource, the last holds', async () => {
+    const session = new Session({ listen, now: () => 0, used: () => {} });
+    const said = await Promise.all([
+      session.subscribe('a:1'),
+      session.unsubscribe('a:1'),
+      session.subscribe('a:1'),
+    ]);
+    assert.deepEqual(said, ['yes', undefined, 'yes']);
+    const told: string[] = [];
+    let write: (message: string) => boolean = () => false;
+    const telling = async (): Promise<OpenedListen> => ({
+      ...(await listen()),
+      feed: {
+        start: (outlet) => {
+          write = (message) => outlet.write(message);
+        },
+        drained: () => {},
+        stop: () => {
+          write = () => false;
+        },
+      },
+    });
+    const other = new Session({ listen: telling, now: () => 0, used: () => {} });
+    other.open().start({ write: (message) => told.push(message) > 0, end: () => {} });
+    await Promise.all([other.subscribe('a:1'), other.unsubscribe('a:1'), other.subscribe('a:1')]);
+    write('u');
+    assert.deepEqual(told, ['u']);
+  });
+
   test('R30: is so many open questions', () => {
-    const session = new Session({ listen });
+    const session = new Session({ listen, now: () => 0, used: () => {} });
     const forgets = Array.from({ length: MAX_ASKED }, (_, i) => session.expect(`${i}`, () => {}));
     assert.ok(forgets.every((forget) => forget !== undefined));
     assert.equal(
@@ -121,7 +151,11 @@ describe('what a session keeps', () => {
 });
 
 describe('sessions', () => {
-  const open = (): { sessions: Sessions; tick: (ms: number) => void; begin: (holder?: Holder) => Known } => {
+  const open = (): {
+    sessions: Sessions;
+    tick: (ms: number) => void;
+    begin: (holder?: Holder) => Known & { id: string };
+  } => {
     let time = 0;
     const sessions = new Sessions(() => time);
     return {
@@ -129,7 +163,10 @@ describe('sessions', () => {
       tick: (ms) => {
         time += ms;
       },
-      begin: (holder = ALICE) => sessions.find(sessions.issue(WHO, holder), holder) as Known,
+      begin: (holder = ALICE) => {
+        const id = sessions.issue(WHO, holder);
+        return { ...(sessions.find(id, holder) as Known), id };
+      },
     };
   };
 
@@ -154,17 +191,40 @@ describe('sessions', () => {
     sessions.close();
   });
 
-  test('R30: of ended ones so many are remembered; older ones that keep nothing begin anew', () => {
+  test('R30: ended ones cost a bit each; the oldest of very many are over together', () => {
+    const ended = new Ended(2);
+    for (const serial of [1, 70_000, 70_002]) ended.add(serial);
+    assert.deepEqual(
+      [1, 2, 70_000, 70_001, 70_002].map((serial) => ended.has(serial)),
+      [true, false, true, false, true],
+    );
+    ended.add(140_000);
+    assert.deepEqual(
+      [1, 2, 65_535, 70_000, 70_001].map((serial) => ended.has(serial)),
+      [true, true, true, true, false],
+    );
+  });
+
+  test('one that is over keeps nothing any more, whoever still asks in it', () => {
     const { sessions, begin } = open();
-    const bare = begin();
-    const [first, ...others] = Array.from({ length: 100_001 }, () => begin()) as [Known, ...Known[]];
-    const later = begin();
-    for (const one of [first, ...others.slice(1)]) sessions.end(one);
-    assert.ok(sessions.find(bare.id, ALICE));
-    sessions.end(others[0] as Known);
-    assert.equal(sessions.find(bare.id, ALICE), undefined);
+    const one = begin();
+    sessions.keep(one, deps);
+    sessions.end(one);
+    assert.equal(sessions.keep(one, deps), undefined);
+    assert.equal(sessions.kept(one), undefined);
+    sessions.close();
+  });
+
+  test('R30: a caller has a quarter of the places, and loses its own', () => {
+    const { sessions, begin } = open();
+    const bob = begin(BOB);
+    sessions.keep(bob, deps);
+    const first = begin();
+    sessions.keep(first, deps);
+    for (let i = 1; i <= MAX_OF_HOLDER; i++) sessions.keep(begin(), deps);
+    assert.equal(sessions.size, MAX_OF_HOLDER + 1);
     assert.equal(sessions.find(first.id, ALICE), undefined);
-    assert.ok(sessions.find(later.id, ALICE));
+    assert.ok(sessions.find(bob.id, BOB));
     sessions.close();
   });
 
@@ -187,20 +247,24 @@ describe('sessions', () => {
   });
 
   test('R30: there is room for so many; the one used least goes, never one that is read', () => {
-    const { sessions, begin } = open();
-    const read = begin();
+    const { sessions } = open();
+    const begin = (n: number): { known: Known; id: string; holder: Holder } => {
+      const holder = { route: '/mcp', partition: `caller ${n % 8}` };
+      const id = sessions.issue(WHO, holder);
+      return { known: sessions.find(id, holder) as Known, id, holder };
+    };
+    const [read, oldest] = [begin(0), begin(1)];
     sessions
-      .keep(read, deps)
+      .keep(read.known, deps)
       ?.open()
       .start({ write: () => true, end: () => {} });
-    const oldest = begin();
-    sessions.keep(oldest, deps);
-    for (let i = 2; i < MAX_KEPT; i++) sessions.keep(begin(), deps);
+    sessions.keep(oldest.known, deps);
+    for (let i = 2; i < MAX_KEPT; i++) sessions.keep(begin(i).known, deps);
     assert.equal(sessions.size, MAX_KEPT);
-    assert.ok(sessions.keep(begin(), deps));
+    assert.ok(sessions.keep(begin(7).known, deps));
     assert.equal(sessions.size, MAX_KEPT);
-    assert.equal(sessions.find(oldest.id, ALICE), undefined);
-    assert.ok(sessions.find(read.id, ALICE));
+    assert.equal(sessions.find(oldest.id, oldest.holder), undefined);
+    assert.ok(sessions.find(read.id, read.holder));
     sessions.close();
   });
 });
