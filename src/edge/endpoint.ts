@@ -6,14 +6,13 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
-import { INTERNAL_ERROR, refusal } from '../protocol/errors.ts';
+import { INTERNAL_ERROR, OVERLOADED, refusal } from '../protocol/errors.ts';
 import type { Inbound, Reply } from '../protocol/exchange.ts';
 import { METHOD_HEADER } from '../protocol/headers.ts';
 import { methodRow } from '../protocol/methods.ts';
 import { BodyError, type BodyPlan, type Collected } from './body.ts';
 import { type EdgeContext, Live, nothingFollowsOn } from './live.ts';
 import { refuse, respond } from './respond.ts';
-import { WINDOW_MS } from './shedding.ts';
 import { type Arrival, endsUnclearly, inspect, lengthProblem } from './transport.ts';
 
 /** Of a request that is refused for its head, this much is collected and the rest only looked at for the id. */
@@ -23,12 +22,6 @@ const SHUTTING_DOWN = refusal(INTERNAL_ERROR, 'The gateway is shutting down', {
   status: 503,
   proxyError: 'proxy_internal_response',
   headers: { 'Retry-After': '1' },
-});
-const OVERLOADED = refusal(INTERNAL_ERROR, 'The gateway has too much to do', {
-  status: 503,
-  proxyError: 'proxy_internal_response',
-  // As long as the loop is watched before requests are taken again.
-  headers: { 'Retry-After': String(WINDOW_MS / 1000) },
 });
 const BUG = refusal(INTERNAL_ERROR, 'Internal error of the gateway', {
   status: 500,

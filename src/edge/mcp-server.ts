@@ -5,13 +5,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { ListenConfig } from '../config/types.ts';
+import { METHOD_NOT_ALLOWED } from '../protocol/errors.ts';
 import { SESSION_HEADER } from '../protocol/legacy.ts';
 import { createEndpoint } from './endpoint.ts';
 import { onClientEnd } from './half-close.ts';
 import { type EdgeContext, liveOn } from './live.ts';
 import { addOthers, onFrameworkError } from './others.ts';
 import { type ClientError, refusalOf, refuseRaw } from './raw-refusal.ts';
-import { METHOD_NOT_ALLOWED } from './transport.ts';
 
 /** Longer than load balancers keep an idle connection (AWS: 60 s), so that they never send into one we close. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;

@@ -3,18 +3,11 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { errorBody, INVALID_REQUEST, type Refusal, refusal } from '../protocol/errors.ts';
+import { errorBody, INVALID_REQUEST, METHOD_NOT_ALLOWED, type Refusal, refusal } from '../protocol/errors.ts';
 import { readHead } from '../protocol/headers.ts';
 import { account } from './account.ts';
 import type { EdgeContext } from './live.ts';
-import {
-  admissionProblem,
-  HEADERS_TOO_LARGE,
-  METHOD_NOT_ALLOWED,
-  NOT_FOUND,
-  readTarget,
-  versionProblem,
-} from './transport.ts';
+import { admissionProblem, HEADERS_TOO_LARGE, NOT_FOUND, readTarget, versionProblem } from './transport.ts';
 
 const UNREADABLE = refusal(INVALID_REQUEST, 'This request cannot be read', { status: 400, reason: 'parse' });
 

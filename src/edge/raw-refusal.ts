@@ -3,8 +3,8 @@
  */
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { errorBody, INVALID_REQUEST, type Refusal, refusal } from '../protocol/errors.ts';
-import { HEADERS_TOO_LARGE, METHOD_NOT_ALLOWED } from './transport.ts';
+import { errorBody, INVALID_REQUEST, METHOD_NOT_ALLOWED, type Refusal, refusal } from '../protocol/errors.ts';
+import { HEADERS_TOO_LARGE } from './transport.ts';
 
 /** Why Node gave up on a connection; `rawPacket` is what it could not read. */
 export interface ClientError extends Error {

@@ -47,8 +47,9 @@ export interface Edge {
 }
 
 /** Makes the edge of a gateway. */
-export function createEdge({ config, handle, metrics, log, now, checks }: EdgeOptions): Edge {
-  const context = createContext({ config, handle, metrics, log, now });
+export function createEdge(options: EdgeOptions): Edge {
+  const { config, metrics, checks } = options;
+  const context = createContext(options);
   const mcp = createMcpServer(config.listen, context);
   const status = createStatus({ metrics, checks: () => checksOf(context, checks) });
   let drain: Drain | undefined;

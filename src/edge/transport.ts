@@ -93,13 +93,6 @@ export const NOT_FOUND = refusal(INVALID_REQUEST, 'There is no MCP endpoint at t
   reason: 'no_route',
 });
 
-/** An endpoint takes POST alone. */
-export const METHOD_NOT_ALLOWED = refusal(INVALID_REQUEST, 'This endpoint accepts POST only', {
-  status: 405,
-  reason: 'method_not_allowed',
-  headers: { Allow: 'POST' },
-});
-
 /** More header lines, or larger ones, than the configuration allows. */
 export const HEADERS_TOO_LARGE = refusal(INVALID_REQUEST, 'The request has too many or too large headers', {
   status: 431,

@@ -10,7 +10,9 @@ import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
   INVALID_REQUEST,
+  METHOD_NOT_ALLOWED,
   METHOD_NOT_FOUND,
+  OVERLOADED,
   type Refusal,
   refusal,
 } from '../protocol/errors.ts';
@@ -69,16 +71,6 @@ const FULL = refusal(INTERNAL_ERROR, 'Too many sessions are kept here', {
   headers: { 'Retry-After': '60' },
 });
 
-const OVERLOADED = refusal(INTERNAL_ERROR, 'The gateway has too much to do', {
-  status: 503,
-  proxyError: 'proxy_internal_response',
-  headers: { 'Retry-After': '3' },
-});
-const METHOD_NOT_ALLOWED = refusal(INVALID_REQUEST, 'This endpoint accepts POST only', {
-  status: 405,
-  reason: 'method_not_allowed',
-  headers: { Allow: 'POST' },
-});
 /** Methods as they may stand in a header. */
 const METHOD = /^[\x21-\x7e]{1,256}$/;
 /** Listens that sessions hold, each of which costs some kilobytes; and those of one caller. */
@@ -215,6 +207,7 @@ export class Clients {
     const session = known && this.#sessions.kept(known);
     const running = known && new Running(exchange);
     const over = running && this.#begin(known, request.id, running, session);
+    let flows = false;
     try {
       const reply = await converse({
         ...{ handle: this.#deps.handle, now: this.#deps.now },
@@ -229,9 +222,13 @@ export class Clients {
         },
       });
       // *Spec:* 2025-11-25, basic/utilities/cancellation: what was cancelled is not answered.
-      return running?.isCancelled === true ? ACCEPTED : reply;
+      if (running?.isCancelled === true) return ACCEPTED;
+      // What flows is under way until it has flown.
+      if (over === undefined || reply.kind !== 'relay') return reply;
+      flows = true;
+      return { ...reply, body: untilOver(reply.body, over) };
     } finally {
-      over?.();
+      if (!flows) over?.();
     }
   }
 
@@ -249,7 +246,7 @@ export class Clients {
       running.over();
       if (session !== undefined) session.calls--;
       if (all.get(id) === running.gone) all.delete(id);
-      if (all.size === 0) this.#running.delete(serial);
+      if (all.size === 0 && this.#running.get(serial) === all) this.#running.delete(serial);
     };
   }
 
@@ -295,6 +292,7 @@ export class Clients {
 
   #listen({ inbound, known }: Turn): Reply {
     if (known === undefined) return refused(NO_SESSION, undefined);
+    if (inbound.strained === true) return refused(OVERLOADED, undefined);
     const session = this.#keep(inbound, known);
     if (session === undefined) return refused(FULL, undefined);
     return { kind: 'listen', feed: session.open() };
@@ -416,6 +414,29 @@ const NO_BODY = { kind: 'whole', bytes: new Uint8Array(0) } as const;
 function unknownMethod(method: string): Refusal {
   const shown = method.length > MAX_SHOWN_CHARS ? `${method.slice(0, MAX_SHOWN_CHARS)}…` : method;
   return refusal(METHOD_NOT_FOUND, `Unknown method: ${shown}`, { status: 200 });
+}
+
+/** A body, and who is told of its end. Not a generator: one that waits would not hear of `return`. */
+function untilOver(body: AsyncIterable<Uint8Array>, over: () => void): AsyncIterable<Uint8Array> {
+  const iterator = body[Symbol.asyncIterator]();
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        try {
+          const step = await iterator.next();
+          if (step.done === true) over();
+          return step;
+        } catch (error) {
+          over();
+          throw error;
+        }
+      },
+      return: async () => {
+        over();
+        return (await iterator.return?.()) ?? { done: true, value: undefined };
+      },
+    }),
+  };
 }
 
 /** An exchange that its client can also end by saying so. */

@@ -64,7 +64,12 @@ export async function converse(deps: ConversationDeps): Promise<Reply> {
   if (reply.kind !== 'refused') {
     facts.rpcError = code;
     facts.errorType = code === undefined ? undefined : String(code);
-  } else facts.rpcError = reply.refusal.code;
+  } else {
+    facts.rpcError = reply.refusal.code;
+    // Words stay: what failed below is said in them.
+    if (facts.errorType !== undefined && Number.isInteger(Number(facts.errorType)))
+      facts.errorType = String(reply.refusal.code);
+  }
   return reply;
 }
 
@@ -242,30 +247,37 @@ function tooLarge({ id }: LegacyRequest): Reply {
   };
 }
 
-async function* resumed(
+/** A body that was begun to be read. Not a generator: one that waits would not hear of `return`. */
+function resumed(
   pieces: readonly Uint8Array[],
   iterator: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
-  try {
-    yield* pieces;
-    for (let step = await iterator.next(); step.done !== true; step = await iterator.next()) yield step.value;
-  } finally {
-    await iterator.return?.();
-  }
+): AsyncIterable<Uint8Array> {
+  const left = [...pieces];
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: () => {
+        const value = left.shift();
+        return value === undefined ? iterator.next() : Promise.resolve({ done: false, value });
+      },
+      return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+    }),
+  };
 }
 
 /** The body without the comma that it begins with. */
-async function* beginning(rest: string, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+function beginning(rest: string, body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  const iterator = body[Symbol.asyncIterator]();
+  if (rest !== '') return resumed(begun([Buffer.from(rest)]), iterator);
   let first = true;
-  if (rest !== '') {
-    yield* begun([Buffer.from(rest)]);
-    first = false;
-  }
-  for await (const piece of body) {
-    if (!first || piece.length === 0) yield piece;
-    else {
-      first = false;
-      yield* begun([piece]);
-    }
-  }
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        const step = await iterator.next();
+        if (!first || step.done === true || step.value.length === 0) return step;
+        first = false;
+        return { done: false, value: begun([step.value])[0] ?? step.value };
+      },
+      return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+    }),
+  };
 }

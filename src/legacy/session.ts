@@ -57,13 +57,15 @@ export class Session {
   /** What is done about each thing, one behind the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #asked = new Map<string, (answer: Uint8Array | undefined) => void>();
-  /** By message, when it was written last. */
-  readonly #recent = new Map<string, number>();
+  /** What was written last of each thing, and when. */
+  readonly #recent = new Map<string, { readonly held: Held; readonly at: number }>();
   /** Calls of its client under way. */
   calls = 0;
   #stream: { readonly outlet: Outlet; readonly feed: Feed } | undefined;
   #blocked = false;
   #closed = false;
+  /** Its client can answer nothing any more. */
+  #deafened = false;
   /** As the client set it. */
   logLevel: string | undefined;
 
@@ -116,7 +118,7 @@ export class Session {
 
   /** How many more questions it has room for. */
   get room(): number {
-    return this.#closed ? 0 : MAX_ASKED - this.#asked.size;
+    return this.#closed || this.#deafened ? 0 : MAX_ASKED - this.#asked.size;
   }
 
   /** Waits for the client's answer to a question; undefined: there will be none. @returns undefined without room. */
@@ -135,6 +137,7 @@ export class Session {
 
   /** The client will not answer any more: the gateway goes, or the session does. */
   giveUp(): void {
+    this.#deafened = true;
     const all = [...this.#asked.values()];
     this.#asked.clear();
     for (const answered of all) answered(undefined);
@@ -182,21 +185,23 @@ export class Session {
     return 'yes';
   }
 
-  #remember(message: string): void {
+  #remember(message: string, held: Held): void {
+    const at = this.#deps.now();
     this.#recent.delete(message);
-    this.#recent.set(message, this.#deps.now());
-    if (this.#recent.size <= MAX_RECENT) return;
-    for (const oldest of this.#recent.keys()) {
+    this.#recent.set(message, { held, at });
+    for (const [oldest, { at: then }] of this.#recent) {
+      if (this.#recent.size <= MAX_RECENT && at - then <= RECENT_MS) return;
       this.#recent.delete(oldest);
-      return;
     }
   }
 
+  /** What may have been lost with an earlier stream. What was unsubscribed from since is nothing any more. */
   #tellAgain(outlet: Outlet): void {
     const since = this.#deps.now() - RECENT_MS;
-    const told = [...this.#recent].filter(([, at]) => at >= since);
-    this.#recent.clear();
-    for (const [message] of told) outlet.write(message);
+    const listens = new Set(this.#held.values());
+    for (const [message, { held, at }] of this.#recent)
+      if (at >= since && listens.has(held)) outlet.write(message);
+      else this.#recent.delete(message);
   }
 
   #drained(): void {
@@ -226,7 +231,7 @@ export class Session {
     if (this.#stream === undefined || this.#blocked) held.waiting = message;
     else {
       this.#blocked = !this.#stream.outlet.write(message);
-      this.#remember(message);
+      this.#remember(message, held);
     }
     return this.#stream !== undefined && !this.#blocked;
   }

@@ -44,6 +44,7 @@ export class Sessions {
   readonly #kept = new BoundedMap<number, Kept>(MAX_KEPT);
   readonly #holders = new Map<string, BoundedMap<number, Kept>>();
   readonly #timer: NodeJS.Timeout;
+  #deafened = false;
 
   constructor(now: () => number) {
     this.#now = now;
@@ -82,6 +83,7 @@ export class Sessions {
     if (own.size >= MAX_OF_HOLDER && !this.#makeRoom(own)) return undefined;
     if (this.#kept.size >= MAX_KEPT && !this.#makeRoom(this.#kept)) return undefined;
     const session = new Session({ ...deps, now: this.#now, used: () => this.#use(this.#kept.get(serial)) });
+    if (this.#deafened) session.giveUp();
     const kept: Kept = { session, serial, holder, usedAt: this.#now() };
     this.#holders.set(holder, own);
     this.#kept.set(serial, kept);
@@ -105,6 +107,7 @@ export class Sessions {
 
   /** No client can answer any more. */
   giveUp(): void {
+    this.#deafened = true;
     for (let left = this.#kept.size; left > 0; left--) {
       const oldest = this.#kept.oldest();
       if (oldest === undefined) return;

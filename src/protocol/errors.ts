@@ -62,6 +62,20 @@ export function refusal(code: number, message: string, rest: Partial<Refusal> = 
   return { status: statusOf(code), code, message, ...rest };
 }
 
+/** An endpoint takes POST alone, but for what belongs to sessions of older clients. */
+export const METHOD_NOT_ALLOWED = refusal(INVALID_REQUEST, 'This endpoint accepts POST only', {
+  status: 405,
+  reason: 'method_not_allowed',
+  headers: { Allow: 'POST' },
+});
+
+/** New requests are refused while there is too much to do: for as long as the loop is watched before they are taken again. */
+export const OVERLOADED = refusal(INTERNAL_ERROR, 'The gateway has too much to do', {
+  status: 503,
+  proxyError: 'proxy_internal_response',
+  headers: { 'Retry-After': '3' },
+});
+
 /** The JSON-RPC error body. `id` is JSON text exactly as received; without one the member is left out. */
 export function errorBody(error: Pick<Refusal, 'code' | 'message' | 'data'>, id: string | undefined): string {
   const { code, message, data } = error;

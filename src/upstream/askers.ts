@@ -7,10 +7,13 @@
 
 /** What is still done behind a cancellation is done soon. */
 const GHOST_MS = 60_000;
+/** Of those given up; beyond it nobody is meant until they are all forgotten. */
+const MAX_GHOSTS = 1_000;
 
 export class Askers<Key, Asker> {
   readonly #asking = new Map<Key, Asker>();
   readonly #ghosts = new Map<Key, NodeJS.Timeout>();
+  #crowd: NodeJS.Timeout | undefined;
 
   begin(key: Key, asker: Asker): void {
     this.#asking.set(key, asker);
@@ -26,6 +29,14 @@ export class Askers<Key, Asker> {
   /** It was given up: its answer may come late, or never. */
   leave(key: Key): void {
     if (!this.#asking.delete(key)) return;
+    if (this.#ghosts.size >= MAX_GHOSTS) {
+      // Who else was given up is one with them.
+      clearTimeout(this.#crowd);
+      this.#crowd = setTimeout(() => {
+        this.#crowd = undefined;
+      }, GHOST_MS).unref();
+      return;
+    }
     this.#ghosts.set(key, setTimeout(() => this.#ghosts.delete(key), GHOST_MS).unref());
   }
 
@@ -33,11 +44,13 @@ export class Askers<Key, Asker> {
   clear(): void {
     for (const timer of this.#ghosts.values()) clearTimeout(timer);
     this.#ghosts.clear();
+    clearTimeout(this.#crowd);
+    this.#crowd = undefined;
     this.#asking.clear();
   }
 
   get alone(): Asker | undefined {
-    if (this.#asking.size !== 1 || this.#ghosts.size > 0) return undefined;
+    if (this.#asking.size !== 1 || this.#ghosts.size > 0 || this.#crowd !== undefined) return undefined;
     for (const asker of this.#asking.values()) return asker;
     return undefined;
   }

@@ -195,8 +195,8 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
   };
   const [first, ...others] = endpoints;
   if (others.length === 0) {
-    const sessions = new HttpSessions(upstream, first as Endpoint);
-    return { ...upstream, sessions, events: (address, signal) => sessions.events(address, signal) };
+    const sessions = new HttpSessions(upstream, first as Endpoint, connections);
+    return { ...upstream, sessions, events: (address, signal) => sessions.listen(address, signal) };
   }
   // A session is known to the endpoint that opened it: there is no going to another one.
   const alone = createHttp({ ...config, endpoints: config.endpoints.slice(0, 1) }, deps);

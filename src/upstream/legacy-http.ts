@@ -6,6 +6,7 @@ import { SseFramer } from '../protocol/sse.ts';
 import { unusableHead } from './call.ts';
 import { decoded } from './decode.ts';
 import { Exchange } from './exchange.ts';
+import { failure } from './failure.ts';
 import { requestHeaders } from './head.ts';
 import type { SessionEvents } from './legacy-listen.ts';
 import type { Address, SessionWire } from './legacy-session.ts';
@@ -24,10 +25,25 @@ const END_MS = 1_000;
 export class HttpSessions implements SessionWire {
   readonly read: Upstream['read'];
   readonly #endpoint: Endpoint;
+  readonly #mostAsides: number;
+  #asides = 0;
 
-  constructor({ read }: Pick<Upstream, 'read'>, endpoint: Endpoint) {
+  /** @param connections of the upstream: half of those for streams are for what is asked on them. */
+  constructor({ read }: Pick<Upstream, 'read'>, endpoint: Endpoint, connections: number) {
     this.read = read;
     this.#endpoint = endpoint;
+    this.#mostAsides = Math.floor(connections / 2);
+  }
+
+  /** As many at once as leave room for those who listen for changes. */
+  async events(address: Address, signal: Signal): Promise<SessionEvents> {
+    if (this.#asides >= this.#mostAsides) return { kind: 'failure', failure: NO_ROOM };
+    this.#asides++;
+    const leave = (): void => void this.#asides--;
+    const events = await this.listen(address, signal);
+    if (events.kind === 'stream') return { ...events, messages: ended(events.messages, leave) };
+    leave();
+    return events;
   }
 
   /** Whatever the circuit says: a server that waits for an answer must get it. */
@@ -45,7 +61,7 @@ export class HttpSessions implements SessionWire {
   }
 
   /** Opens the event stream of a session. *Never* rejects. */
-  async events(address: Address, signal: Signal): Promise<SessionEvents> {
+  async listen(address: Address, signal: Signal): Promise<SessionEvents> {
     const exchange = new Exchange({
       method: 'GET',
       path: this.#endpoint.path,
@@ -82,6 +98,16 @@ export class HttpSessions implements SessionWire {
 
 function flat({ version, headers }: Address): string[] {
   return [PROTOCOL_VERSION_HEADER, version, ...Object.entries(headers).flat()];
+}
+
+const NO_ROOM = failure('full', 'connection_limit_reached', 'too many streams are open');
+
+async function* ended<T>(messages: AsyncIterable<T>, over: () => void): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } finally {
+    over();
+  }
 }
 
 /** @throws UpstreamError when the stream breaks off. */

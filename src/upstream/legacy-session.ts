@@ -11,6 +11,7 @@ import { Abort, type Signal } from '../protocol/signal.ts';
 import { Askers } from './askers.ts';
 import { isModern } from './era.ts';
 import { CANCELLED, failure } from './failure.ts';
+import { Aside } from './legacy-aside.ts';
 import { isForgotten, isSuspect } from './legacy-forgotten.ts';
 import { type Hello, readHello } from './legacy-hello.ts';
 import type { SessionEvents } from './legacy-listen.ts';
@@ -28,11 +29,10 @@ const HELLO_MS = 30_000;
 const TELL_MS = 5_000;
 /** In place of a method, for what is a response. */
 const ANSWER = 'response';
-/** How long a server may take to open the stream on which it asks, and to take a level. */
-const HEAR_MS = 500;
+/** How long a call waits for its server to take a level. */
 const LEVEL_MS = 1_000;
-/** How long that stream stays behind the last who could be asked. */
-const LINGER_MS = 10_000;
+/** Failures of what no server has seen. */
+const UNSENT: ReadonlySet<Failure['kind']> = new Set(['full', 'connect', 'circuit_open']);
 /** Questions of a server that are being answered at once: one that asks more than that is not asking. */
 const MAX_ANSWERING = 64;
 
@@ -56,7 +56,10 @@ export interface SessionWire extends Pick<Upstream, 'read'> {
    * *Never* rejects.
    */
   tell(address: Address, method: string, message: string, life: number | undefined): Promise<boolean>;
-  /** Opens the event stream of a session; absent where what is said to nobody comes otherwise. *Never* rejects. */
+  /**
+   * Opens the event stream of a session for what is asked there; absent where what is said to nobody comes otherwise.
+   * *Never* rejects.
+   */
   events?(address: Address, signal: Signal): Promise<SessionEvents>;
   /** Ends a session at the server; what becomes of it is of no interest. *Never* rejects. */
   end(address: Address): Promise<void>;
@@ -82,10 +85,7 @@ export class LegacySession {
   /** What the server was told to say, and whether it took that. */
   #level: { readonly opened: Opened; readonly told: Quiet; readonly setting: Promise<boolean> } | undefined;
   readonly #askers = new Askers<ReadRequest, NonNullable<ReadRequest['onQuestion']>>();
-  #hearing:
-    | { readonly opened: Opened; readonly gone: Abort; readonly opening: Promise<SessionEvents> }
-    | undefined;
-  #lingering: NodeJS.Timeout | undefined;
+  readonly #aside: Aside | undefined;
   #answering = 0;
 
   /**
@@ -102,6 +102,14 @@ export class LegacySession {
     this.#headers = headers;
     this.#now = now;
     this.#capabilities = capabilities;
+    const { events } = wire;
+    if (events !== undefined)
+      this.#aside = new Aside({
+        events: (opened, signal) => events.call(wire, this.addressOf(opened), signal),
+        heard: (opened, message) => {
+          if (readRequest(message) !== undefined) this.#question(opened, message, this.#askers.alone);
+        },
+      });
   }
 
   /** Opens it, unless it is open. @param withinMs how long it is waited for. */
@@ -140,10 +148,11 @@ export class LegacySession {
     const quiet = quietIn(request.params);
     await this.#speakUp(opened, quiet, request.signal);
     const { onNotification, onQuestion } = request;
-    if (onQuestion !== undefined) {
+    // Where nobody can be asked, the gateway itself listens: a server has one stream for a session.
+    const mayBeAsked = onQuestion !== undefined && this.#capabilities !== NO_CAPABILITIES;
+    if (mayBeAsked) {
       this.#askers.begin(request, onQuestion);
-      clearTimeout(this.#lingering);
-      await this.#hear(opened, request.signal);
+      await this.#aside?.begin(opened);
     }
     const outcome = await this.#wire.read({
       ...request,
@@ -156,10 +165,12 @@ export class LegacySession {
       ...this.addressOf(opened, request.headers),
       onRequest: (message) => this.#question(opened, message, onQuestion),
     });
-    // What was given up may still be worked on.
-    if (outcome.kind === 'answer' || outcome.kind === 'refused') this.#askers.end(request);
-    else this.#askers.leave(request);
-    if (onQuestion !== undefined) this.#stopHearing();
+    if (mayBeAsked) {
+      // What was given up may still be worked on.
+      if (outcome.kind === 'failure' && !UNSENT.has(outcome.failure.kind)) this.#askers.leave(request);
+      else this.#askers.end(request);
+      this.#aside?.end();
+    }
     if (isForgotten(outcome, opened)) this.forget(opened);
     else if (isSuspect(outcome, opened) && this.stands(opened)) await this.#verify(opened, request);
     return outcome;
@@ -258,8 +269,7 @@ export class LegacySession {
     const opened = this.#current;
     this.#current = undefined;
     this.#closed.abort(new Error('closed'));
-    this.#hearing?.gone.abort(new Error('closed'));
-    clearTimeout(this.#lingering);
+    this.#aside?.close();
     this.#askers.clear();
     if (opened?.id !== undefined) await this.#wire.end(this.addressOf(opened));
   }
@@ -305,43 +315,6 @@ export class LegacySession {
     if (ask?.(message, isDeaf ? undefined : reply) === true) return true;
     this.decline(opened, message);
     return false;
-  }
-
-  /**
-   * Hears what the server says to nobody in particular while somebody can be asked: questions of those servers come
-   * there that do not say which request they are about.
-   */
-  async #hear(opened: Opened, signal: Signal): Promise<void> {
-    if (this.#wire.events === undefined || opened.id === undefined) return;
-    if (this.#hearing?.opened !== opened) {
-      const gone = new Abort();
-      const opening = this.#wire.events(this.addressOf(opened), gone);
-      this.#hearing?.gone.abort(new Error('another session'));
-      this.#hearing = { opened, gone, opening };
-      void opening.then((events) => this.#heard(opened, events));
-    }
-    await within(this.#hearing.opening, signal, HEAR_MS);
-  }
-
-  async #heard(opened: Opened, events: SessionEvents): Promise<void> {
-    // One that has none is not asked again.
-    if (events.kind !== 'stream') return;
-    try {
-      for await (const message of events.messages)
-        if (readRequest(message) !== undefined) this.#question(opened, message, this.#askers.alone);
-    } catch {
-      // It broke off: it is opened anew for the next who asks.
-    }
-    if (this.#hearing?.opened === opened) this.#hearing = undefined;
-  }
-
-  /** Ends the stream a while behind the last who could be asked. */
-  #stopHearing(): void {
-    clearTimeout(this.#lingering);
-    this.#lingering = setTimeout(() => {
-      this.#hearing?.gone.abort(new Error('nobody can be asked'));
-      this.#hearing = undefined;
-    }, LINGER_MS).unref();
   }
 
   /** Answers what the server asks of its own accord: see `questions.ts`. */

@@ -160,12 +160,13 @@ export class StdioWire implements SessionWire {
     const { text, token } = withToken(request.params, id);
     return new Promise((resolve) => {
       let timer: NodeJS.Timeout;
+      let sent = false;
       const settle = (outcome: ReadOutcome): void => {
         if (!this.#pending.delete(id)) return;
         clearTimeout(timer);
         request.signal.removeEventListener('abort', leave);
         // What was given up may still be worked on, and ask.
-        if (outcome.kind === 'failure') this.#askers.leave(id);
+        if (outcome.kind === 'failure' && sent) this.#askers.leave(id);
         else this.#askers.end(id);
         resolve(outcome);
       };
@@ -196,7 +197,7 @@ export class StdioWire implements SessionWire {
       this.#pending.set(id, pending);
       if (MAY_ASK.has(request.method)) this.#askers.begin(id, pending);
       request.signal.addEventListener('abort', leave, { once: true });
-      const sent = child.send(
+      sent = child.send(
         `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(request.method)},"params":${text}}`,
       );
       if (!sent) settle(failed(failure('reset', 'connection_terminated', 'the process takes no more')));

@@ -232,6 +232,20 @@ describe('sessions of older clients', () => {
     last.leave();
   });
 
+  test('R43: a drain ends what waits for a client that can answer no more', async () => {
+    const own = await gatewayOver({ url: server.url });
+    const there = `${own.addresses.mcp}/mcp`;
+    const headers = { 'mcp-session-id': await sessionOf(there), 'mcp-protocol-version': '2025-11-25' };
+    const paint = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'paint', arguments: {} } };
+    const called = send(there, paint, headers);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const startedAt = Date.now();
+    own.shutdown('test');
+    assert.equal(await own.done, 0);
+    assert.ok(Date.now() - startedAt < 5_000);
+    assert.match((await called).text, /session ends/);
+  });
+
   test('R43: a drain ends streams well', async () => {
     const own = await gatewayOver({ url: server.url });
     const there = `${own.addresses.mcp}/mcp`;
@@ -307,4 +321,32 @@ describe('older clients of an older server', () => {
     for (const { text } of answers) assert.ok(text.includes('Bearer restart'), text);
     assert.equal(initialized() - before, 1);
   });
+});
+
+test('`protocol: modern` in front of an older server says what it answered, and what to write', async () => {
+  const server = await startLegacy();
+  const [out, err]: [string[], string[]] = [[], []];
+  const io = {
+    stdout: { write: (text: string) => out.push(text) > 0 },
+    stderr: { write: (text: string) => err.push(text) > 0 },
+    version: '0',
+  } as never;
+  const gateway = await startGateway(
+    configOf(
+      JSON.stringify({
+        ...{ version: 1, listen: '127.0.0.1:0', status: '127.0.0.1:0', admin: false },
+        log: { format: 'json' },
+        upstreams: { era: { url: String(server.url), protocol: 'modern' } },
+        routes: [{ path: '/mcp', upstreams: ['era'] }],
+      }),
+    ),
+    io,
+  );
+  gateway.shutdown('test');
+  await gateway.done;
+  await server.close();
+  assert.match(
+    out.join(''),
+    /upstream {3}era {10}speaks an older revision \(it answered error -32600\): write protocol: auto/,
+  );
 });

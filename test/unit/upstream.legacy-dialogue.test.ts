@@ -424,6 +424,28 @@ describe('a question on the stream of the session', () => {
     assert.match(JSON.stringify(done.result.content), /red/);
   });
 
+  test("is heard where somebody can be asked alone: the stream is the listening one's otherwise", async () => {
+    const { upstream, server } = await aside();
+    await call(upstream, {}, { capabilities: {}, name: 'other' });
+    assert.equal(server.gets, 0);
+    await call(upstream, {}, { name: 'other' });
+    assert.equal(server.gets, 1);
+    await call(upstream, {}, { name: 'other' });
+    assert.equal(server.gets, 1);
+  });
+
+  test('of a server that has no such stream is asked for once', async () => {
+    const server = await startLegacy({ events: false });
+    closers.push(() => server.close());
+    const upstream = createUpstream(
+      { ...upstreamConfig(server.url), protocol: 'legacy' },
+      { now, observer: recorder(), random: () => 0.5, listenTimes: TIMES },
+    );
+    closers.push(() => upstream.close());
+    for (let i = 0; i < 3; i++) await call(upstream);
+    assert.equal(server.gets, 1);
+  });
+
   test('R22: is declined while two are under way, or one who was given up', async () => {
     const { upstream } = await aside();
     const both = await Promise.all([call(upstream, {}, { name: 'slow' }), call(upstream)]);
