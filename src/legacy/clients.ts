@@ -25,9 +25,10 @@ import { Abort } from '../protocol/signal.ts';
 import { headOf, refusedReply } from './answer.ts';
 import { converse } from './conversation.ts';
 import { initialized, readInitialize } from './hello.ts';
+import { Listens } from './listens.ts';
 import { type LegacyMessage, readLegacy } from './message.ts';
 import { type LegacyRequest, onBehalf, type Self } from './request.ts';
-import type { ListenSubject, OpenedListen, Session } from './session.ts';
+import type { Session } from './session.ts';
 import { type Known, Sessions } from './sessions.ts';
 import type { Holder } from './tickets.ts';
 
@@ -73,10 +74,6 @@ const FULL = refusal(INTERNAL_ERROR, 'Too many sessions are kept here', {
 
 /** Methods as they may stand in a header. */
 const METHOD = /^[\x21-\x7e]{1,256}$/;
-/** Listens that sessions hold, each of which costs some kilobytes; and those of one caller. */
-const MAX_LISTENS = 20_000;
-const MAX_LISTENS_OF_HOLDER = 5_000;
-
 /** A message of an older client, and what is known of who sent it. */
 interface Turn {
   readonly inbound: Inbound;
@@ -90,14 +87,13 @@ export class Clients {
   readonly #sessions: Sessions;
   /** Requests under way, by the serial of their session and their id. */
   readonly #running = new Map<number, Map<string, Abort>>();
-  /** By holder, how many listens are held. */
-  readonly #listens = new Map<string, number>();
-  #listenCount = 0;
+  readonly #listens: Listens;
   #lastId = 0;
 
   constructor(deps: LegacyDeps) {
     this.#deps = deps;
     this.#sessions = new Sessions(deps.now);
+    this.#listens = new Listens(deps.handle, () => this.#nextId());
   }
 
   /** The request path for clients of every revision. */
@@ -312,61 +308,12 @@ export class Clients {
     const carried = this.#deps.routes.get(route)?.carried(head) ?? head;
     const self = selfOf(known, undefined);
     return this.#sessions.keep(known, {
-      listen: (subject) => this.#openListen({ route, head: carried, body: NO_BODY }, known, self, subject),
+      listen: (subject) =>
+        this.#listens.open(
+          { inbound: { route, head: carried, body: NO_BODY }, self, holder: known.holder },
+          subject,
+        ),
     });
-  }
-
-  async #openListen(
-    inbound: Inbound,
-    { holder }: Known,
-    self: Self,
-    subject: ListenSubject,
-  ): Promise<OpenedListen | undefined> {
-    const own = this.#listens.get(holder) ?? 0;
-    if (this.#listenCount >= MAX_LISTENS || own >= MAX_LISTENS_OF_HOLDER) return undefined;
-    this.#listenCount++;
-    this.#listens.set(holder, own + 1);
-    let isHeld = true;
-    const release = (): void => {
-      if (!isHeld) return;
-      isHeld = false;
-      this.#listenCount--;
-      const left = (this.#listens.get(holder) ?? 1) - 1;
-      if (left > 0) this.#listens.set(holder, left);
-      else this.#listens.delete(holder);
-    };
-    const opened = await this.#listenFor(inbound, self, subject).catch(() => undefined);
-    if (opened === undefined) {
-      release();
-      return undefined;
-    }
-    const { feed } = opened;
-    const stop = (): void => {
-      release();
-      feed.stop();
-    };
-    return {
-      ...opened,
-      feed: { start: (outlet) => feed.start(outlet), drained: () => feed.drained(), stop },
-    };
-  }
-
-  async #listenFor(inbound: Inbound, self: Self, subject: ListenSubject): Promise<OpenedListen | undefined> {
-    const id = this.#nextId();
-    const filter =
-      subject.kind === 'uri'
-        ? { resourceSubscriptions: [subject.uri] }
-        : { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
-    const params = `"notifications":${JSON.stringify(filter)}`;
-    // It lasts as long as the session wants it to: nothing else ends it.
-    const reply = await this.#deps.handle(onBehalf(inbound, 'subscriptions/listen', self, id, params), {
-      signal: new Abort(),
-      facts: {},
-      notify: () => {},
-    });
-    if (reply.kind !== 'listen' || reply.opening === undefined) return undefined;
-    const opening = JSON.parse(reply.opening) as { readonly params?: { readonly notifications?: unknown } };
-    return { id, honoured: JSON.stringify(opening.params?.notifications ?? {}), feed: reply.feed };
   }
 
   #nextId(): string {
