@@ -19,7 +19,7 @@ import {
 import type { Exchange, Handle, Inbound, Reply, Soon } from '../protocol/exchange.ts';
 import { type Head, METHOD_HEADER, PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
 import { type Member, memberOf, objectMembers, stringValue } from '../protocol/json.ts';
-import { SESSION_HEADER } from '../protocol/legacy.ts';
+import { LOG_LEVELS, SESSION_HEADER } from '../protocol/legacy.ts';
 import { CURRENT_VERSION } from '../protocol/meta.ts';
 import { Abort } from '../protocol/signal.ts';
 import { headOf, refusedReply } from './answer.ts';
@@ -49,17 +49,6 @@ export interface LegacyDeps {
   readonly now: () => number;
 }
 
-/** *Spec:* 2025-11-25, server/utilities/logging, "Log Levels". */
-const LOG_LEVELS: ReadonlySet<string> = new Set([
-  'debug',
-  'info',
-  'notice',
-  'warning',
-  'error',
-  'critical',
-  'alert',
-  'emergency',
-]);
 /** What only this revision has, and what older ones mean otherwise. */
 const NOT_THEIRS = /^(server\/discover|subscriptions\/listen|tasks\/.*)$/;
 
@@ -252,8 +241,8 @@ export class Clients {
 
   #setLevel({ inbound, known }: Turn, request: LegacyRequest): Reply {
     const level = stringParam(request, 'level') ?? '';
-    if (!LOG_LEVELS.has(level))
-      return invalid(request, `"level" must be one of ${[...LOG_LEVELS].join(', ')}`);
+    if (!LOG_LEVELS.includes(level))
+      return invalid(request, `"level" must be one of ${LOG_LEVELS.join(', ')}`);
     if (known === undefined) return invalid(request, NEEDS_SESSION, INVALID_REQUEST);
     const session = this.#keep(inbound, known);
     if (session === undefined) return refused(FULL, request.id);

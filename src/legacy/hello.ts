@@ -4,7 +4,7 @@
  */
 import { INVALID_PARAMS, type Refusal, refusal } from '../protocol/errors.ts';
 import { memberOf, objectMembers, stringValue } from '../protocol/json.ts';
-import { LEGACY_VERSIONS, NEWEST_LEGACY_VERSION } from '../protocol/legacy.ts';
+import { COMMON_CAPABILITIES, LEGACY_VERSIONS, NEWEST_LEGACY_VERSION } from '../protocol/legacy.ts';
 import { META_SERVER_INFO } from '../protocol/meta.ts';
 import { askable, NO_CAPABILITIES } from '../protocol/questions.ts';
 import type { LegacyRequest } from './request.ts';
@@ -12,9 +12,6 @@ import type { Ticket } from './tickets.ts';
 
 /** Longest part of a client's own name that is kept. */
 const MAX_NAME_CHARS = 128;
-
-/** Capabilities that mean the same in all revisions. */
-const COMMON = ['resources', 'tools', 'prompts', 'completions', 'logging'] as const;
 
 export type Presented = Omit<Ticket, 'serial'>;
 
@@ -61,7 +58,7 @@ export function initialized(
   { version, capabilities }: Presented,
 ): { readonly result: string; readonly session: 'needed' | 'none' } {
   const said = JSON.parse(discovered) as Discovered;
-  const served = COMMON.flatMap((key) => {
+  const served = COMMON_CAPABILITIES.flatMap((key) => {
     const value = said.capabilities?.[key];
     // What is no object is no capability.
     return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -4,7 +4,7 @@
  * What two readers could read in two ways is refused here as it is for everybody (R6). *Spec:* 2025-11-25,
  * basic/transports, "Sending Messages to the Server"; basic/versioning of this revision.
  */
-import { MAX_MEMBERS } from '../protocol/classify.ts';
+import { idText, MAX_MEMBERS, repeated } from '../protocol/classify.ts';
 import { INVALID_REQUEST, refusal } from '../protocol/errors.ts';
 import type { Inbound, Reply } from '../protocol/exchange.ts';
 import { type Head, METHOD_HEADER, PROTOCOL_VERSION_HEADER } from '../protocol/headers.ts';
@@ -19,6 +19,7 @@ import {
 } from '../protocol/json.ts';
 import { LEGACY_VERSIONS } from '../protocol/legacy.ts';
 import { META_VERSION } from '../protocol/meta.ts';
+import { CANCELLED } from '../protocol/notice.ts';
 import type { LegacyRequest } from './request.ts';
 
 export type LegacyMessage =
@@ -28,10 +29,6 @@ export type LegacyMessage =
   /** An answer to what the client was asked. `id`: JSON text. */
   | { readonly kind: 'response'; readonly id: string; readonly bytes: Uint8Array }
   | Extract<Reply, { kind: 'refused' }>;
-
-/** Longest id, as everywhere. */
-const MAX_ID_CHARS = 1024;
-const CANCELLED = 'notifications/cancelled';
 
 /** Reads it; undefined for a message that is none of theirs. */
 export function readLegacy({ head, body }: Inbound): LegacyMessage | undefined {
@@ -77,22 +74,13 @@ function problemOf(bytes: Uint8Array, members: readonly Member[]): string | unde
   if (version === undefined || stringValue(bytes, version) !== '2.0') return '"jsonrpc" must be "2.0"';
   const params = memberOf(members, 'params');
   const meta = memberOf(params?.members ?? [], '_meta');
-  const twice = [members, params?.members, meta?.members].map(repeated).find((key) => key !== undefined);
-  if (twice !== undefined) return `Ambiguous request: "${twice}" comes twice`;
+  const twice = [members, params?.members, meta?.members]
+    .map((all) => repeated(all ?? []))
+    .find((member) => member !== undefined);
+  if (twice !== undefined) return `Ambiguous request: "${twice.key}" comes twice`;
   if (params !== undefined && kindAt(bytes, params.start) !== 'object') return '"params" must be an object';
   if (meta !== undefined && kindAt(bytes, meta.start) !== 'object') return '"_meta" must be an object';
   return undefined;
-}
-
-function repeated(members: readonly Member[] = []): string | undefined {
-  const seen = new Set<string>();
-  return members.find(({ key }) => seen.size === seen.add(key).size)?.key;
-}
-
-function idText(bytes: Uint8Array, member: Member): string | undefined {
-  if (member.end - member.start > MAX_ID_CHARS) return undefined;
-  const text = textOf(bytes, member);
-  return text.startsWith('"') || /^-?\d+$/.test(text) ? text : undefined;
 }
 
 function cancelledBy(bytes: Uint8Array, method: string, params: Member | undefined): string | undefined {

@@ -7,6 +7,7 @@
  */
 import { INTERNAL_ERROR } from '../protocol/errors.ts';
 import { kindAt, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { CANCELLED } from '../protocol/notice.ts';
 import { offers, type Question, readQuestion } from '../protocol/questions.ts';
 import type { Signal } from '../protocol/signal.ts';
 import type { Session } from './session.ts';
@@ -140,11 +141,7 @@ class Asked {
   withdraw(): void {
     const { send, signal } = this.#asked;
     if (this.#isOpen && !signal.aborted)
-      send(
-        Buffer.from(
-          `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${this.#id}}}`,
-        ),
-      );
+      send(Buffer.from(`{"jsonrpc":"2.0","method":"${CANCELLED}","params":{"requestId":${this.#id}}}`));
     this.#finish(failed('withdrawn'));
   }
 }

@@ -21,6 +21,7 @@ import {
   CURRENT_VERSION,
   META_CAPABILITIES,
   META_CLIENT_INFO,
+  META_ENVELOPE,
   META_LOG_LEVEL,
   META_VERSION,
 } from '../protocol/meta.ts';
@@ -54,12 +55,6 @@ export interface Additions {
 }
 
 const encoder = new TextEncoder();
-const ENVELOPE: ReadonlySet<string> = new Set([
-  META_VERSION,
-  META_CAPABILITIES,
-  META_CLIENT_INFO,
-  META_LOG_LEVEL,
-]);
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   METHOD_HEADER,
   NAME_HEADER,
@@ -141,7 +136,7 @@ function bodyFor(request: LegacyRequest, self: Self, additions: Additions): Uint
   parts.push(encoder.encode('"_meta":{'));
   const meta = memberOf(members, '_meta');
   for (const member of (meta && objectMembers(bytes, meta.start)) ?? [])
-    if (!ENVELOPE.has(member.key)) parts.push(...spelled(bytes, member), COMMA);
+    if (!META_ENVELOPE.has(member.key)) parts.push(...spelled(bytes, member), COMMA);
   parts.push(encoder.encode(`${envelopeOf(self)}}}}`));
   return joinBytes(parts);
 }

@@ -197,7 +197,7 @@ function ambiguous(members: readonly Member[], watched: Watched): string | undef
 const FEW_MEMBERS = 8;
 
 /** The first member whose key came before. */
-function repeated(members: readonly Member[]): Member | undefined {
+export function repeated(members: readonly Member[]): Member | undefined {
   if (members.length > FEW_MEMBERS) {
     const seen = new Set<string>();
     return members.find(({ key }) => seen.size === seen.add(key).size);
@@ -209,7 +209,8 @@ function repeated(members: readonly Member[]): Member | undefined {
   return undefined;
 }
 
-function idText(bytes: Uint8Array, member: Member): string | undefined {
+/** JSON text of an id; undefined for what is none, or too long. */
+export function idText(bytes: Uint8Array, member: Member): string | undefined {
   if (member.end - member.start > MAX_ID_LENGTH) return undefined;
   const text = textOf(bytes, member);
   return text.startsWith('"') || /^-?\d+$/.test(text) ? text : undefined;

@@ -15,3 +15,24 @@ export const LEGACY_METHODS = [
   'resources/subscribe',
   'resources/unsubscribe',
 ] as const;
+
+/** Log levels, from the most to the least that is said. *Spec:* 2025-11-25, server/utilities/logging. */
+export const LOG_LEVELS: readonly string[] = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+];
+
+/** Capabilities of servers that mean the same in all revisions. */
+export const COMMON_CAPABILITIES: readonly string[] = [
+  'resources',
+  'tools',
+  'prompts',
+  'completions',
+  'logging',
+];

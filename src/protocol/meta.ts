@@ -22,6 +22,14 @@ export const GATEWAY_META = JSON.stringify({
   [META_CAPABILITIES]: {},
 });
 
+/** What the requests of this revision say of themselves, each, and older ones do not. */
+export const META_ENVELOPE: ReadonlySet<string> = new Set([
+  META_VERSION,
+  META_CAPABILITIES,
+  META_CLIENT_INFO,
+  META_LOG_LEVEL,
+]);
+
 /** Request `_meta` that cannot change an answer: not part of a cache key. */
 export const META_WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   META_VERSION, // stands in the key on its own

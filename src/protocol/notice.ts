@@ -10,7 +10,7 @@ import { META_SUBSCRIPTION_ID } from './meta.ts';
 
 export const LISTEN_METHOD = 'subscriptions/listen';
 export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-const CANCELLED = 'notifications/cancelled';
+export const CANCELLED = 'notifications/cancelled';
 export const UPDATED = 'notifications/resources/updated';
 /** Of the Tasks extension. */
 const TASK = 'notifications/tasks';

@@ -8,9 +8,10 @@
  */
 import { INTERNAL_ERROR } from '../protocol/errors.ts';
 import { kindAt, memberOf, objectMembers, stringValue, textOf } from '../protocol/json.ts';
+import { CANCELLED } from '../protocol/notice.ts';
 import { offers } from '../protocol/questions.ts';
 import { Abort, type Signal } from '../protocol/signal.ts';
-import { CANCELLED, failure } from './failure.ts';
+import { failure, CANCELLED as GIVEN_UP } from './failure.ts';
 import type { LegacySession } from './legacy-session.ts';
 import { readRequest, type ServerRequest } from './questions.ts';
 import { progressTokenOf, withProgressToken } from './stdio-words.ts';
@@ -125,7 +126,7 @@ export class Dialogue {
 
   /** Nobody waits any more: what is open is declined, and the request taken back. Idempotent. */
   end(): void {
-    this.#give(CANCELLED);
+    this.#give(GIVEN_UP);
   }
 
   async #tellAll(told: readonly (readonly [Reply, string])[]): Promise<void> {
@@ -196,9 +197,8 @@ export class Dialogue {
   /** *Spec:* 2025-11-25, basic/utilities/cancellation: a closed connection says nothing. */
   #takeBack(): void {
     if (this.#sentId === undefined) return;
-    const method = 'notifications/cancelled';
     const params = `{"requestId":${this.#sentId},"reason":"nobody waits for it any more"}`;
-    void this.#session.tell(method, `{"jsonrpc":"2.0","method":"${method}","params":${params}}`);
+    void this.#session.tell(CANCELLED, `{"jsonrpc":"2.0","method":"${CANCELLED}","params":${params}}`);
   }
 }
 

@@ -1,16 +1,15 @@
 /** Log levels: older servers are told once a session, clients of this revision say with each request. *Never* I/O. */
 import { memberOf, objectMembers, stringValue } from '../protocol/json.ts';
+import { LOG_LEVELS } from '../protocol/legacy.ts';
 import { META_LOG_LEVEL } from '../protocol/meta.ts';
 import { readNotice } from '../protocol/notice.ts';
 
-/** From the most to the least that is said. *Spec:* 2025-11-25, server/utilities/logging. */
-const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
 const LOGGED = 'notifications/message';
 
 /** How little is said: 0 is everything. */
 export type Quiet = number;
 /** So quiet is a server that was told nothing, to whoever asked for nothing. */
-export const SILENT: Quiet = LEVELS.length;
+export const SILENT: Quiet = LOG_LEVELS.length;
 
 /** What a request asks for. @param params JSON text. */
 export function quietIn(params: string): Quiet {
@@ -23,7 +22,7 @@ export function quietIn(params: string): Quiet {
 
 /** `params` of `logging/setLevel`, JSON text. */
 export function levelParams(quiet: Quiet): string {
-  return `{"level":"${LEVELS[quiet]}"}`;
+  return `{"level":"${LOG_LEVELS[quiet]}"}`;
 }
 
 export function isLog(message: Uint8Array): boolean {
@@ -41,6 +40,6 @@ export function isHeard(message: Uint8Array, quiet: Quiet): boolean {
 }
 
 function indexOf(level: string | undefined): Quiet {
-  const at = level === undefined ? -1 : LEVELS.indexOf(level);
+  const at = level === undefined ? -1 : LOG_LEVELS.indexOf(level);
   return at < 0 ? SILENT : at;
 }

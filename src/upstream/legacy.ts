@@ -8,6 +8,7 @@ import { hash } from 'node:crypto';
 import { joinBytes } from '../protocol/answer.ts';
 import { INVALID_PARAMS, LEGACY_NOT_FOUND, statusOf } from '../protocol/errors.ts';
 import { memberOf, textOf, wholeObject } from '../protocol/json.ts';
+import { COMMON_CAPABILITIES } from '../protocol/legacy.ts';
 import { CURRENT_VERSION, META_TRANSLATED } from '../protocol/meta.ts';
 import { MAY_ASK, NO_CAPABILITIES } from '../protocol/questions.ts';
 import { CANCELLED, failure, UpstreamError } from './failure.ts';
@@ -124,9 +125,6 @@ export async function discoverLegacy(
   return { kind: 'answer', answer: discovered(opened.hello), status: 200, receivedAt: now() };
 }
 
-/** Capabilities that mean the same in both eras. */
-const COMMON: ReadonlySet<string> = new Set(['resources', 'tools', 'prompts', 'completions', 'logging']);
-
 /** What `server/discover` would say, by what `initialize` said. */
 function discovered({
   version,
@@ -134,7 +132,7 @@ function discovered({
   instructions,
 }: Hello): Extract<ReadOutcome, { kind: 'answer' }>['answer'] {
   const served = [...capabilities]
-    .filter(([key]) => COMMON.has(key))
+    .filter(([key]) => COMMON_CAPABILITIES.includes(key))
     .map(([key, text]) => `${JSON.stringify(key)}:${text}`)
     .join(',');
   const more = instructions === undefined ? '' : `,"instructions":${instructions}`;

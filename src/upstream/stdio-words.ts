@@ -1,9 +1,10 @@
 /** What is said to a process beside the requests, and what of a message is said in other words. *Never* I/O. */
 import { memberOf, objectMembers, type Span, textOf } from '../protocol/json.ts';
+import { CANCELLED } from '../protocol/notice.ts';
 
 /** *Spec:* basic/patterns/cancellation. @param id JSON text. */
 export function cancelled(id: string): string {
-  return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`;
+  return `{"jsonrpc":"2.0","method":"${CANCELLED}","params":{"requestId":${id}}}`;
 }
 
 /** The params with another progress token, where they have one. */

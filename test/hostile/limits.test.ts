@@ -216,7 +216,6 @@ const INNER = 'only the pace or the shape of work: no request fails or is change
 const UNNAMED: Readonly<Record<string, string>> = {
   'aggregate/learn MAX_WALKS': 'within the time of walking a list',
   'legacy/clients MAX_SHOWN_CHARS': 'how much of a method is shown in an error',
-  'legacy/message MAX_ID_CHARS': 'the same as protocol/classify MAX_ID_LENGTH',
   'legacy/sessions MAX_TRIES': INNER,
   'upstream/legacy-dialogue GATHER_MS': INNER,
   'legacy/sessions SWEEP_MS': INNER,
