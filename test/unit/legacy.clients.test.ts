@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import type { Handle, Inbound, Reply } from '../../src/protocol/exchange.ts';
-import { Abort } from '../../src/protocol/signal.ts';
+import { Abort, type Signal } from '../../src/protocol/signal.ts';
 import { until } from '../support/mcp.ts';
 import { OlderClient } from '../support/older-client.ts';
 import { catalogue, fleet, resources, type Script } from '../support/scripted.ts';
@@ -717,6 +717,30 @@ describe('a session', () => {
   });
 });
 
+test('R35: an answer that flows can be cancelled until it has flown', async () => {
+  let signal: Signal | undefined;
+  const body = async function* (): AsyncGenerator<Uint8Array> {
+    yield Buffer.alloc(5 << 20, ' ');
+    await new Promise(() => {});
+  };
+  const handle: Handle = (inbound, exchange) => {
+    const text = inbound.body.kind === 'whole' ? Buffer.from(inbound.body.bytes).toString() : '';
+    const { id, method } = JSON.parse(text) as { id: number; method: string };
+    if (method === 'server/discover') return result(id, DISCOVERED);
+    signal = exchange.signal;
+    return { kind: 'relay', status: 200, media: 'json', body: body(), headers: {} };
+  };
+  const client = new OlderClient(handle);
+  await client.initialize();
+  void client.ask('tools/call', { name: 'x' });
+  await until(() => signal !== undefined, 'the call');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await client.send({
+    message: { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } },
+  });
+  assert.equal(signal?.aborted, true);
+});
+
 describe('subscriptions', () => {
   /** A request path that tells on the listens which it is asked for. */
   function telling() {
@@ -774,6 +798,24 @@ describe('subscriptions', () => {
     await client.bare('DELETE');
     assert.equal(open.get('lists')?.stopped, true);
     assert.equal(stream.ended(), true);
+  });
+
+  test('that have ended are not told again on the next stream', async () => {
+    const { handle, open } = telling();
+    const client = new OlderClient(handle);
+    await client.initialize();
+    const stream = await client.listen();
+    for (const uri of ['a:1', 'a:2']) {
+      await client.ask('resources/subscribe', { uri });
+      open.get(uri)?.write(`of ${uri}`);
+    }
+    stream.leave();
+    await client.ask('resources/unsubscribe', { uri: 'a:1' });
+    const next = await client.listen();
+    assert.deepEqual(
+      next.heard.map(({ method }) => method),
+      ['of a:2'],
+    );
   });
 
   test('of what nobody tells of are refused', async () => {

@@ -588,6 +588,31 @@ describe('log levels', () => {
     );
   });
 
+  test('that a server refuses are told again by the next who asks', async () => {
+    let refusals = 1;
+    const server = await startLegacy({
+      capabilities: logging,
+      on: ({ method, params, say }) => {
+        if (method === 'logging/setLevel') return refusals-- > 0 ? { code: -32603, message: 'not now' } : {};
+        say({ method: 'notifications/message', params: { level: 'error', data: 'x' } });
+        return { contents: [{ uri: params.uri, text: '' }] };
+      },
+    });
+    closers.push(() => server.close());
+    const upstream = createUpstream(
+      { ...upstreamConfig(server.url), protocol: 'legacy' },
+      { now, observer: recorder(), random: () => 0.5, listenTimes: TIMES },
+    );
+    closers.push(() => upstream.close());
+    const _meta = { 'io.modelcontextprotocol/logLevel': 'error' };
+    for (let i = 0; i < 3; i++)
+      await upstream.read({
+        ...{ method: 'resources/read', name: 'old://1', version: VERSION, headers: {}, idempotent: true },
+        ...{ signal: new Abort(), maxBytes: 1 << 20, params: JSON.stringify({ uri: 'old://1', _meta }) },
+      });
+    assert.equal(server.of('logging/setLevel').length, 2);
+  });
+
   test('are not told to one that has none', async () => {
     const server = await startLegacy();
     closers.push(() => server.close());
