@@ -124,6 +124,10 @@ export type BusDirection = (typeof BUS_DIRECTIONS)[number];
 export const RESYNC_REASONS = ['connect', 'poll', 'gap'] as const;
 export type ResyncReason = (typeof RESYNC_REASONS)[number];
 
+/** What became of a configuration that was read again. */
+export const RELOAD_RESULTS = ['applied', 'unchanged', 'refused'] as const;
+export type ReloadResult = (typeof RELOAD_RESULTS)[number];
+
 /** Upper bounds of buckets, in seconds: whole operations, the gateway's own part, one store operation. */
 export const OPERATION_BOUNDS = [
   0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300,

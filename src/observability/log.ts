@@ -52,8 +52,10 @@ export interface Logger {
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
   error(fields: LogFields, message: string): void;
-  /** Writes the access line of a request, unless `log.access` is off. Does not depend on the level. */
+  /** Writes the access line of a request, unless `log.access` is off. Of the levels only `silent` matters to it. */
   access(entry: AccessEntry): void;
+  /** From the next line on, this is what is written and how. */
+  configure(log: HeadgateConfig['log']): void;
   /** Hands over what is gathered, at once. To be called last before the process ends. */
   flush(): void;
 }
@@ -85,21 +87,21 @@ const MAX_NAME_CHARS = 128;
 
 /** Makes a logger. Writing *never* throws. */
 export function createLogger(options: LoggerOptions): Logger {
-  const { level, format, access, colors = 'auto', now = Date.now } = options;
+  const { colors = 'auto', now = Date.now } = options;
   const terminal = options.sink === undefined && process.stderr.isTTY === true;
   const sink = options.sink ?? standardError(terminal);
-  const prettily = format === 'pretty' || (format === 'auto' && terminal);
+  let prettily = false;
+  let accessed = false;
   const painted = colors === 'always' || (colors === 'auto' && terminal);
   const clock = isoClock(now);
   const batch = batchOf(sink, terminal ? 0 : BATCH_CHARS);
   const write = batch.add;
   const print = (record: LogRecord): void => write(pretty(record, painted ? 'colors' : 'plain'));
   const stream: DestinationStream = {
-    write: prettily ? (line) => print(JSON.parse(line) as LogRecord) : (line) => write(escapeLine(line)),
+    write: (line) => (prettily ? print(JSON.parse(line) as LogRecord) : write(escapeLine(line))),
   };
   const lines = pino(
     {
-      level,
       base: null,
       timestamp: () => `,"time":"${clock()}"`,
       formatters: { level: (label) => ({ level: label }) },
@@ -107,9 +109,12 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     stream,
   );
-  const writeAccess = prettily
-    ? (entry: AccessEntry) => print(JSON.parse(accessLine(entry, clock())) as LogRecord)
-    : (entry: AccessEntry) => write(accessLine(entry, clock()));
+  const configure = ({ level, format, access }: HeadgateConfig['log']): void => {
+    lines.level = level;
+    prettily = format === 'pretty' || (format === 'auto' && terminal);
+    accessed = access && level !== 'silent';
+  };
+  configure(options);
 
   const flush = (): void => {
     batch.handOver();
@@ -126,7 +131,13 @@ export function createLogger(options: LoggerOptions): Logger {
       // What went wrong last before a crash is what everybody will look for.
       batch.handOver();
     },
-    access: access && level !== 'silent' ? writeAccess : () => {},
+    access: (entry) => {
+      if (!accessed) return;
+      const line = accessLine(entry, clock());
+      if (prettily) print(JSON.parse(line) as LogRecord);
+      else write(line);
+    },
+    configure,
     flush,
   };
 }

@@ -4,6 +4,9 @@
  * prom-client looks a series up by a joined string on every record (0.6 µs each, ten on a hit); here a record is
  * an index into an array (30 ns), and a value outside its set cannot make a series, by construction (R45).
  * prom-client's registry still does the exposition: it asks each family for its values with `get()`.
+ *
+ * A reload changes which values a label has: every family is then laid out anew, and its numbers move to where
+ * their labels lead from then on.
  */
 
 /** One line of the exposition, as prom-client's registry wants it. */
@@ -25,21 +28,22 @@ export interface Exposition {
 /** A label and every value it can have; what is none of them counts as `other`. */
 export class LabelSet {
   readonly name: string;
+  /** The values that have a name. */
+  readonly known: readonly string[];
+  /** These, and `other`. */
   readonly values: readonly string[];
   readonly #index = new Map<string | number, number>();
-  readonly #other: number;
 
   constructor(name: string, values: readonly (string | number)[]) {
     this.name = name;
-    const known = [...new Set(values.map(String))].filter((value) => value !== 'other');
-    this.values = [...known, 'other'];
-    this.#other = known.length;
-    for (const [at, value] of known.entries()) this.#index.set(value, at);
+    this.known = [...new Set(values.map(String))].filter((value) => value !== 'other');
+    this.values = [...this.known, 'other'];
+    for (const [at, value] of this.known.entries()) this.#index.set(value, at);
     for (const value of values) this.#index.set(value, this.indexOf(String(value)));
   }
 
   indexOf(value: string | number): number {
-    return this.#index.get(value) ?? this.#other;
+    return this.#index.get(value) ?? this.known.length;
   }
 }
 
@@ -68,15 +72,33 @@ class Slots {
     return slot * fourth.values.length + fourth.indexOf(d);
   }
 
-  /** The labels that lead to a slot. */
-  namesOf(slot: number): Record<string, string> {
-    const names: [string, string][] = [];
+  /** The label values that lead to a slot. */
+  valuesOf(slot: number): readonly string[] {
+    const chosen: string[] = [];
     let rest = slot;
-    for (const { name, values } of this.labels.toReversed()) {
-      names.unshift([name, values[rest % values.length] ?? 'other']);
+    for (const { values } of this.labels.toReversed()) {
+      chosen.unshift(values[rest % values.length] ?? 'other');
       rest = Math.floor(rest / values.length);
     }
-    return Object.fromEntries(names);
+    return chosen;
+  }
+
+  /** The labels that lead to a slot. */
+  namesOf(slot: number): Record<string, string> {
+    return Object.fromEntries(this.valuesOf(slot).map((value, at) => [this.labels[at]?.name ?? '', value]));
+  }
+
+  /** The same labels, those that `sets` names with the values they have there. */
+  with(sets: readonly LabelSet[]): Slots {
+    return new Slots(this.labels.map((label) => sets.find(({ name }) => name === label.name) ?? label));
+  }
+
+  /** Where the series of a slot goes in another layout; nowhere when one of its values is gone. */
+  movedTo(next: Slots, slot: number): number | undefined {
+    const values = this.valuesOf(slot);
+    if (!values.every((value, at) => next.labels[at]?.values.includes(value))) return undefined;
+    const [a = '', b = '', c = '', d = ''] = values;
+    return next.at(a, b, c, d);
   }
 }
 
@@ -87,54 +109,114 @@ export interface FamilyOptions {
   readonly labels?: readonly LabelSet[];
 }
 
+/** What of a label is to exist from the start: these values, or all that have a name, now and after a reload. */
+type Started = LabelSet | readonly string[];
+
+/** Where the numbers of a family stand, until its labels get other values. */
+interface Layout {
+  readonly slots: Slots;
+  readonly numbers: Float64Array;
+  /** Which series exist: those started and those recorded. */
+  readonly present: Uint8Array;
+  next?: Layout;
+}
+
+function layoutOf(slots: Slots): Layout {
+  return { slots, numbers: new Float64Array(slots.count), present: new Uint8Array(slots.count) };
+}
+
 /** A counter or a gauge: one number a series. Never throws on recording. */
 export class NumberFamily {
   readonly name: string;
   readonly #help: string;
   readonly #type: 'counter' | 'gauge';
-  readonly #slots: Slots;
-  readonly #numbers: Float64Array;
-  /** Which series exist: those started and those recorded. */
-  readonly #present: Uint8Array;
+  readonly #starts: (readonly Started[])[] = [];
+  #layout: Layout;
 
   constructor(type: 'counter' | 'gauge', { name, help, labels = [] }: FamilyOptions) {
     this.name = name;
     this.#help = help;
     this.#type = type;
-    this.#slots = new Slots(labels);
-    this.#numbers = new Float64Array(this.#slots.count);
-    this.#present = new Uint8Array(this.#slots.count);
-    if (labels.length === 0) this.#present[0] = 1;
+    this.#layout = layoutOf(new Slots(labels));
+    if (labels.length === 0) this.start();
   }
 
   add(by: number, a: Value = '', b: Value = '', c: Value = '', d: Value = ''): void {
-    const slot = this.#slots.at(a, b, c, d);
-    this.#numbers[slot] = (this.#numbers[slot] ?? 0) + by;
-    this.#present[slot] = 1;
+    const { slots, numbers, present } = this.#layout;
+    const slot = slots.at(a, b, c, d);
+    numbers[slot] = (numbers[slot] ?? 0) + by;
+    present[slot] = 1;
   }
 
   set(to: number, a: Value = '', b: Value = '', c: Value = '', d: Value = ''): void {
-    const slot = this.#slots.at(a, b, c, d);
-    this.#numbers[slot] = to;
-    this.#present[slot] = 1;
+    const { slots, numbers, present } = this.#layout;
+    const slot = slots.at(a, b, c, d);
+    numbers[slot] = to;
+    present[slot] = 1;
   }
 
-  /** Makes series exist at 0: one for each combination of the given values, a list for each label. */
-  start(...lists: readonly (readonly string[])[]): this {
-    const combine = (chosen: readonly string[], [head, ...tail]: readonly (readonly string[])[]): void => {
-      if (head === undefined) this.add(0, ...(chosen as []));
-      else for (const value of head) combine([...chosen, value], tail);
+  /**
+   * Counts something that is open; returns what to call, once or more, when it is closed. That takes it off the series
+   * it was added to, wherever that stands by then: *never* off one that began later under the same labels.
+   */
+  hold(a: Value = '', b: Value = ''): () => void {
+    this.add(1, a, b);
+    let layout: Layout | undefined = this.#layout;
+    let slot: number | undefined = layout.slots.at(a, b, '', '');
+    return () => {
+      while (layout?.next !== undefined && slot !== undefined) {
+        slot = layout.slots.movedTo(layout.next.slots, slot);
+        layout = layout.next;
+      }
+      if (layout !== undefined && slot !== undefined) layout.numbers[slot] = (layout.numbers[slot] ?? 0) - 1;
+      layout = undefined;
     };
-    combine([], lists);
+  }
+
+  /** Makes series exist at 0: one for each combination of what is given, a list for each label. */
+  start(...lists: readonly Started[]): this {
+    this.#starts.push(lists);
+    this.#begin(lists);
     return this;
   }
 
+  /** Series that nothing sets from now on exist no more. */
+  clear(): void {
+    this.#layout.present.fill(0);
+  }
+
+  /** Gives labels other values. Series of values that stay keep their numbers, those of others are gone. */
+  layOut(sets: readonly LabelSet[]): void {
+    const before = this.#layout;
+    const next = layoutOf(before.slots.with(sets));
+    for (const [slot, present] of before.present.entries()) {
+      const to = present === 1 ? before.slots.movedTo(next.slots, slot) : undefined;
+      if (to === undefined) continue;
+      next.numbers[to] = before.numbers[slot] ?? 0;
+      next.present[to] = 1;
+    }
+    before.next = next;
+    this.#layout = next;
+    for (const lists of this.#starts) this.#begin(lists);
+  }
+
   get(): Exposition {
+    const { slots, numbers, present } = this.#layout;
     const values: Sample[] = [];
-    for (const [slot, present] of this.#present.entries()) {
-      if (present === 1) values.push({ labels: this.#slots.namesOf(slot), value: this.#numbers[slot] ?? 0 });
+    for (const [slot, there] of present.entries()) {
+      if (there === 1) values.push({ labels: slots.namesOf(slot), value: numbers[slot] ?? 0 });
     }
     return { name: this.name, help: this.#help, type: this.#type, aggregator: 'sum', values };
+  }
+
+  #begin(lists: readonly Started[]): void {
+    const combine = (chosen: readonly string[], [head, ...tail]: readonly Started[]): void => {
+      if (head === undefined) return this.add(0, ...(chosen as []));
+      // A label's values are those of now.
+      const values = head instanceof LabelSet ? this.#layout.slots.labels[chosen.length]?.known : head;
+      for (const value of values ?? []) combine([...chosen, value], tail);
+    };
+    combine([], lists);
   }
 }
 
@@ -149,8 +231,8 @@ export class HistogramFamily {
   readonly name: string;
   readonly #help: string;
   readonly #bounds: readonly number[];
-  readonly #slots: Slots;
-  readonly #cells: (Cell | undefined)[];
+  #slots: Slots;
+  #cells: (Cell | undefined)[];
 
   constructor(bounds: readonly number[], { name, help, labels = [] }: FamilyOptions) {
     this.name = name;
@@ -176,6 +258,17 @@ export class HistogramFamily {
     }
     cell.counts[at] = (cell.counts[at] ?? 0) + 1;
     cell.sum += seen;
+  }
+
+  /** Gives labels other values. Series of values that stay keep their numbers, those of others are gone. */
+  layOut(sets: readonly LabelSet[]): void {
+    const [before, cells] = [this.#slots, this.#cells];
+    this.#slots = before.with(sets);
+    this.#cells = new Array<Cell | undefined>(this.#slots.count).fill(undefined);
+    for (const [slot, cell] of cells.entries()) {
+      const to = cell && before.movedTo(this.#slots, slot);
+      if (to !== undefined) this.#cells[to] = cell;
+    }
   }
 
   get(): Exposition {

@@ -144,6 +144,30 @@ describe('log', () => {
     }
   });
 
+  test('level, access lines and format can be changed while it runs', () => {
+    const { log, text } = record();
+    log.debug({}, 'unheard');
+    log.configure({ level: 'debug', format: 'json', access: false });
+    log.debug({}, 'heard');
+    log.access(ENTRY);
+    log.configure({ level: 'error', format: 'pretty', access: true });
+    log.info({}, 'unheard');
+    log.error({}, 'failed');
+    log.access(ENTRY);
+    log.configure({ level: 'silent', format: 'json', access: true });
+    log.error({}, 'unheard');
+    log.access(ENTRY);
+    log.configure({ level: 'info', format: 'auto', access: true });
+    log.info({}, 'at last');
+    assert.equal(
+      text(),
+      '{"level":"debug","time":"2026-11-30T12:00:00.005Z","msg":"heard"}\n' +
+        '12:00:00.005 ERROR failed\n' +
+        '12:00:00.005 INFO  request httpMethod=POST status=200 durationMs=1.235 bytesIn=400 bytesOut=2048\n' +
+        '{"level":"info","time":"2026-11-30T12:00:00.005Z","msg":"at last"}\n',
+    );
+  });
+
   test('names are written for tools and prompts only, and cut; unknown methods are "other"', () => {
     const { log, records } = record();
     const named = (mcpMethod: string, mcpName: string): void => log.access({ ...ENTRY, mcpMethod, mcpName });

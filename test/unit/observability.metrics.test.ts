@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 
-/** The metrics that part 1 has, with their types. */
+/** The metrics that there are, with their types. */
 const FAMILIES: Readonly<Record<string, string>> = {
   mcp_server_operation_duration_seconds: 'histogram',
   mcp_client_operation_duration_seconds: 'histogram',
@@ -38,6 +38,9 @@ const FAMILIES: Readonly<Record<string, string>> = {
   headgate_upstream_notifications_total: 'counter',
   headgate_upstream_subscription_up: 'gauge',
   headgate_build_info: 'gauge',
+  headgate_config_reloads_total: 'counter',
+  headgate_config_last_reload_successful: 'gauge',
+  headgate_config_last_reload_success_timestamp_seconds: 'gauge',
   headgate_ready: 'gauge',
 };
 
@@ -292,5 +295,124 @@ describe('metrics', () => {
     const [one, other] = [make(), make()];
     one.ready('ready');
     assert.equal((await seriesOf(other)).get('headgate_ready'), 0);
+  });
+});
+
+describe('metrics of reloads', () => {
+  test('the configuration of the start counts as accepted, then', async () => {
+    const metrics = createMetrics({ upstreams: [], routes: [], version: '1', now: () => 1_796_000_000_500 });
+    const series = await seriesOf(metrics);
+    assert.equal(series.get('headgate_config_last_reload_successful'), 1);
+    assert.equal(series.get('headgate_config_last_reload_success_timestamp_seconds'), 1_796_000_000.5);
+    for (const result of ['applied', 'unchanged', 'refused'])
+      assert.equal(series.get(`headgate_config_reloads_total{result="${result}"}`), 0);
+  });
+
+  test('a refused one says so until the next that is not, and leaves the time alone', async () => {
+    let nowMs = 10_000;
+    const metrics = createMetrics({ upstreams: [], routes: [], version: '1', now: () => nowMs });
+    const told = async (): Promise<readonly (number | undefined)[]> => {
+      const series = await seriesOf(metrics);
+      return [
+        series.get('headgate_config_last_reload_successful'),
+        series.get('headgate_config_last_reload_success_timestamp_seconds'),
+      ];
+    };
+    nowMs = 20_000;
+    metrics.reloaded('refused');
+    assert.deepEqual(await told(), [0, 10]);
+    nowMs = 30_000;
+    metrics.reloaded('unchanged');
+    assert.deepEqual(await told(), [1, 30]);
+    metrics.reloaded('refused');
+    nowMs = 40_000;
+    metrics.reloaded('applied');
+    assert.deepEqual(await told(), [1, 40]);
+    const series = await seriesOf(metrics);
+    assert.equal(series.get('headgate_config_reloads_total{result="refused"}'), 2);
+    assert.equal(series.get('headgate_config_reloads_total{result="applied"}'), 1);
+  });
+});
+
+describe('metrics of another configuration', () => {
+  const NEXT = { upstreams: ['new', 'city'], routes: ['/other', '/mcp'] };
+
+  test('names that stay keep their numbers, in counters, gauges and histograms', async () => {
+    const metrics = make();
+    metrics.attempt('city', 'ok');
+    metrics.upstreamUp('city', 'up');
+    metrics.rejected('origin');
+    metrics.operation('/mcp', 'tools/call', '', 0.2);
+    metrics.processing('/mcp', 0.001);
+    metrics.upstreamOperation('city', 'resources/read', 'timeout', 31);
+    metrics.cacheRequest('city', 'resources/read', 'hit', 'memory');
+    const before = await seriesOf(metrics);
+    metrics.configure(NEXT);
+    const after = await seriesOf(metrics);
+    const kept = [...before].filter(([name]) => !name.includes('="docs"'));
+    for (const [name, value] of kept) assert.equal(after.get(name), value, name);
+    assert.equal(after.get('headgate_upstream_attempts_total{upstream="city",outcome="ok"}'), 1);
+    metrics.attempt('city', 'ok');
+    metrics.processing('/mcp', 0.001);
+    const later = await seriesOf(metrics);
+    assert.equal(later.get('headgate_upstream_attempts_total{upstream="city",outcome="ok"}'), 2);
+    assert.equal(later.get('headgate_request_processing_seconds_count{route="/mcp"}'), 2);
+  });
+
+  test('names that are gone have no series, and those of new names are those of a start', async () => {
+    const metrics = make();
+    metrics.upstreamOperation('docs', 'resources/read', '', 0.1);
+    metrics.attempt('docs', 'ok');
+    metrics.configure(NEXT);
+    const after = [...(await seriesOf(metrics)).keys()].sort();
+    const fresh = createMetrics({ ...NEXT, version: '1.2.3' });
+    assert.deepEqual(after, [...(await seriesOf(fresh)).keys()].sort());
+    assert.ok(after.includes('headgate_upstream_attempts_total{upstream="new",outcome="ok"}'));
+  });
+
+  test('what comes late for a name that is gone is "other"', async () => {
+    const metrics = make();
+    metrics.configure(NEXT);
+    metrics.attempt('docs', 'cancelled');
+    metrics.upstreamOperation('docs', 'tools/call', 'cancelled', 0.1);
+    const series = await seriesOf(metrics);
+    assert.equal(series.get('headgate_upstream_attempts_total{upstream="other",outcome="cancelled"}'), 1);
+    assert.deepEqual(
+      [...series.keys()].filter((name) => name.includes('docs')),
+      [],
+    );
+  });
+
+  test('a name that was gone begins anew, and what is still open of before is not taken off it', async () => {
+    const metrics = make();
+    const [closeEarly, closeLate] = [
+      metrics.streamOpened('/mcp', 'listen'),
+      metrics.streamOpened('/mcp', 'listen'),
+    ];
+    const open = async (): Promise<number | undefined> =>
+      (await seriesOf(metrics)).get('headgate_streams_open{route="/mcp",kind="listen"}');
+    metrics.configure(NEXT);
+    assert.equal(await open(), 2);
+    closeEarly();
+    assert.equal(await open(), 1);
+    metrics.configure({ ...NEXT, routes: ['/other'] });
+    assert.equal(await open(), undefined);
+    metrics.configure(NEXT);
+    metrics.streamOpened('/mcp', 'listen');
+    closeLate();
+    assert.equal(await open(), 1);
+  });
+
+  test('whose changes are not listened for any more is neither heard nor unheard', async () => {
+    const metrics = make();
+    let listened = ['docs', 'city'];
+    metrics.onScrape((gauges) => {
+      for (const name of listened) gauges.subscription(name, 'up');
+    });
+    assert.equal((await seriesOf(metrics)).get('headgate_upstream_subscription_up{upstream="docs"}'), 1);
+    listened = ['city'];
+    const series = await seriesOf(metrics);
+    assert.equal(series.has('headgate_upstream_subscription_up{upstream="docs"}'), false);
+    assert.equal(series.get('headgate_upstream_subscription_up{upstream="city"}'), 1);
   });
 });
