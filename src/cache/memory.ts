@@ -22,7 +22,7 @@ export interface MemoryOptions {
   readonly now: () => number;
   /** How many upstreams share the store at present. */
   readonly upstreamCount: () => number;
-  readonly observer: Pick<CacheObserver, 'cacheEviction'>;
+  readonly observer: Pick<CacheObserver, 'cacheEviction' | 'cacheOperation'>;
   /** Told when a resource of an upstream is held for the first time, or not any more. */
   readonly onHeld?: (upstream: string) => void;
 }
@@ -194,6 +194,29 @@ export function createMemoryStore(options: MemoryOptions): Store {
     }
   }
 
+  function put(key: string, entry: Entry, partition: string | undefined): 'ok' | 'too_large' {
+    const bytes =
+      entry.tail.byteLength +
+      2 * key.length +
+      ENTRY_OVERHEAD_BYTES +
+      (entry.uris?.length ?? 0) * URI_OVERHEAD_BYTES +
+      2 * (entry.uri?.length ?? 0);
+    const limitBytes = partition === undefined ? publicLimit() : quarterBytes;
+    if (entry.tail.byteLength > maxEntryBytes || bytes + ACCOUNT_OVERHEAD_BYTES > limitBytes)
+      return 'too_large';
+    const replaced = index.get(key);
+    if (replaced !== undefined) remove(replaced);
+    const account = openAccount(entry.upstream, partition);
+    const slot: Slot = { key, entry: { ...entry, tail: detached(entry.tail) }, bytes, account };
+    index.set(key, slot);
+    noteUris(slot);
+    account.slots.set(key, slot, { size: 1 });
+    tally(account, bytes);
+    sweep();
+    keepBudgets(account);
+    return 'ok';
+  }
+
   return {
     get(key) {
       const slot = index.get(key);
@@ -207,26 +230,10 @@ export function createMemoryStore(options: MemoryOptions): Store {
       return slot.entry;
     },
     set(key, entry, partition) {
-      const bytes =
-        entry.tail.byteLength +
-        2 * key.length +
-        ENTRY_OVERHEAD_BYTES +
-        (entry.uris?.length ?? 0) * URI_OVERHEAD_BYTES +
-        2 * (entry.uri?.length ?? 0);
-      const limitBytes = partition === undefined ? publicLimit() : quarterBytes;
-      if (entry.tail.byteLength > maxEntryBytes || bytes + ACCOUNT_OVERHEAD_BYTES > limitBytes)
-        return 'too_large';
-      const replaced = index.get(key);
-      if (replaced !== undefined) remove(replaced);
-      const account = openAccount(entry.upstream, partition);
-      const slot: Slot = { key, entry: { ...entry, tail: detached(entry.tail) }, bytes, account };
-      index.set(key, slot);
-      noteUris(slot);
-      account.slots.set(key, slot, { size: 1 });
-      tally(account, bytes);
-      sweep();
-      keepBudgets(account);
-      return 'ok';
+      const startedAt = now();
+      const result = put(key, entry, partition);
+      observer.cacheOperation('memory', 'set', (now() - startedAt) / 1_000);
+      return result;
     },
     delete(key) {
       const slot = index.get(key);

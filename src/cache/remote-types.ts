@@ -102,13 +102,14 @@ export interface RemoteStore {
 /**
  * What it reports; metrics implement it. Durations in seconds. `redisUp` tells of the connection, `redisCircuit` of
  * whether it is used: open from the first missed deadline until Redis has answered in time and has been resynchronised.
+ * `circuit_open` is what was not asked meanwhile.
  */
 export interface RemoteObserver {
   redisUp(state: 'up' | 'down'): void;
   redisCircuit(state: 'open' | 'closed'): void;
   redisError(
     operation: 'lookup' | 'store' | 'bump' | 'sync',
-    reason: 'timeout' | 'connection' | 'reply' | 'corrupt',
+    reason: 'timeout' | 'connection' | 'reply' | 'circuit_open' | 'corrupt',
   ): void;
   redisOperation(operation: 'get' | 'set' | 'generation', seconds: number): void;
   busMessage(direction: 'in' | 'out'): void;

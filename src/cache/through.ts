@@ -101,6 +101,14 @@ type RemoteAnswers = Extract<RemoteFound, { kind: 'asked' }>;
 /** Whether an entry was there whose time is over. */
 type MissWhy = Extract<CacheOutcome, { kind: 'miss' }>['why'];
 
+/** What becomes of an answer in the shared store, as it is counted. */
+const STORED = {
+  stored: 'ok',
+  too_large: 'too_large',
+  superseded: 'superseded',
+  unavailable: 'error',
+} as const;
+
 /** *Bounded by* the store, and by the bounds that `keep.ts`, `generations.ts` and `inflight.ts` name. */
 export function createCache(options: CacheOptions): Cache {
   const { store, now, observer, schedule = scheduleTimeout, remote, onOver } = options;
@@ -259,6 +267,7 @@ export function createCache(options: CacheOptions): Cache {
       keepMs: Math.floor(keptMsUnder(policy, { ttlMs, receivedAt }, scope)) - age,
       uris: uri === undefined ? [] : dependsOn(uri, loaded.uris ?? []),
     });
+    observer.cacheStore('redis', STORED[result]);
     if (result === 'superseded') keeper.disown(request, order, scope);
   }
 
@@ -369,9 +378,9 @@ export function createCache(options: CacheOptions): Cache {
     for (const uri of uris) store.deleteUri(upstream, uri);
   }
 
-  remote?.onChange(({ upstream, fields }) => {
+  remote?.onChange(({ upstream, fields, source }) => {
     endHere(upstream, fields);
-    for (const scope of scopesOf(fields)) observer.cacheInvalidated(upstream, 'replica', scope);
+    for (const scope of scopesOf(fields)) observer.cacheInvalidated(upstream, source, scope);
   });
 
   function reported(request: Lookup, hit: Cached<never>): Cached<never> {

@@ -146,14 +146,16 @@ export interface CacheObserver {
   ): void;
   cacheBypass(upstream: string, reason: 'disabled' | 'mrtr' | 'too_large' | 'ttl_zero'): void;
   collapsed(upstream: string): void;
-  cacheStore(tier: 'memory', result: 'ok' | 'too_large' | 'superseded' | 'error'): void;
+  cacheStore(tier: 'memory' | 'redis', result: 'ok' | 'too_large' | 'superseded' | 'error'): void;
   cacheEviction(tier: 'memory', reason: 'size' | 'expired' | 'invalidated'): void;
+  /** Of the operations in memory only those that write are timed. */
+  cacheOperation(tier: 'memory', operation: 'set', seconds: number): void;
   cacheInvalidated(
     upstream: string,
-    source: Invalidator | 'replica',
+    source: Invalidator | 'replica' | 'resync',
     scope: 'uri' | 'method' | 'key' | 'upstream',
   ): void;
 }
 
 /** Who says here that something is over. */
-export type Invalidator = 'notification' | 'admin';
+export type Invalidator = 'notification' | 'admin' | 'reload';

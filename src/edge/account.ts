@@ -46,22 +46,28 @@ export function account(context: AccountContext, outcome: Outcome): void {
   const { mcpMethod } = facts;
   metrics.httpRequest(request.method ?? '', outcome.status);
   metrics.httpBytes(outcome.receivedBytes, outcome.sentBytes);
+  // A stream lasts as long as its client wants: the gateway's own part ends with the reply.
+  const ownMs = Math.max(0, (outcome.repliedAt ?? endedAt) - startedAt - (facts.upstreamMs ?? 0));
   // A name is only counted once the request path has found it to be the one in the body (R3).
   if (route !== undefined && mcpMethod !== undefined) {
     metrics.operation(route, mcpMethod, errorTypeOf(outcome), durationMs / 1000);
-    // A stream lasts as long as its client wants: the gateway's own part ends with the reply.
-    const ownMs = (outcome.repliedAt ?? endedAt) - startedAt - (facts.upstreamMs ?? 0);
-    metrics.processing(route, Math.max(0, ownMs) / 1000);
+    metrics.processing(route, ownMs / 1000);
   }
-  log.access(entryOf(context, outcome, durationMs));
+  log.access(entryOf(context, outcome, durationMs, ownMs));
 }
 
-function entryOf(context: AccountContext, outcome: Outcome, durationMs: number): AccessEntry {
+function entryOf(
+  context: AccountContext,
+  outcome: Outcome,
+  durationMs: number,
+  overheadMs: number,
+): AccessEntry {
   const { facts, request } = outcome;
   const entry: Entry = {
     httpMethod: request.method ?? '',
     status: outcome.status,
     durationMs,
+    overheadMs,
     bytesIn: outcome.receivedBytes,
     bytesOut: outcome.sentBytes,
   };

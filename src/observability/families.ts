@@ -8,6 +8,7 @@ import {
   CACHE_OPERATIONS,
   CACHE_TIERS,
   CONNECTION_STATES,
+  DOUBTERS,
   DROP_REASONS,
   ERROR_TYPES,
   EVICTION_REASONS,
@@ -28,6 +29,7 @@ import {
   STORE_BOUNDS,
   STORE_RESULTS,
   STREAM_KINDS,
+  TELLERS,
   UNANSWERED,
 } from './labels.ts';
 import { HistogramFamily, LabelSet, NumberFamily } from './series.ts';
@@ -119,9 +121,13 @@ function trafficFamilies(make: Maker) {
       new LabelSet('method', HTTP_METHODS),
       new LabelSet('code', HTTP_STATUSES),
     ),
-    httpInFlight: make.gauge('headgate_http_requests_in_flight', 'HTTP requests being worked on.'),
-    requestBytes: make.counter('headgate_http_request_bytes_total', 'Bytes of request bodies received.'),
-    responseBytes: make.counter('headgate_http_response_bytes_total', 'Bytes of response bodies sent.'),
+    httpInFlight: make.gauge('headgate_http_requests_in_flight', 'HTTP requests being worked on.').start(),
+    requestBytes: make
+      .counter('headgate_http_request_bytes_total', 'Bytes of request bodies received.')
+      .start(),
+    responseBytes: make
+      .counter('headgate_http_response_bytes_total', 'Bytes of response bodies sent.')
+      .start(),
     rejections: make
       .counter(
         'headgate_requests_rejected_total',
@@ -179,7 +185,7 @@ function cacheFamilies(make: Maker) {
         tier,
         new LabelSet('result', STORE_RESULTS),
       )
-      .start(OWN_TIER, STORE_RESULTS),
+      .start(CACHE_TIERS, STORE_RESULTS),
     evictions: make
       .counter(
         'headgate_cache_evictions_total',
@@ -196,7 +202,8 @@ function cacheFamilies(make: Maker) {
         new LabelSet('source', INVALIDATION_SOURCES),
         new LabelSet('scope', INVALIDATION_SCOPES),
       )
-      .start(upstream, INVALIDATION_SOURCES, INVALIDATION_SCOPES),
+      .start(upstream, TELLERS, INVALIDATION_SCOPES)
+      .start(upstream, DOUBTERS, ['upstream']),
     cacheEntries: make.gauge('headgate_cache_entries', 'Entries in the cache.', tier).start(OWN_TIER),
     cacheSize: make.gauge('headgate_cache_size_bytes', 'Bytes in the cache.', tier).start(OWN_TIER),
     cacheMaxSize: make
@@ -214,8 +221,14 @@ function cacheFamilies(make: Maker) {
 
 function redisFamilies(make: Maker) {
   return {
-    redisUp: make.gauge('headgate_redis_up', '1 while there is a connection to Redis.'),
-    redisCircuit: make.gauge('headgate_redis_circuit_open', '1 while Redis is left alone after failures.'),
+    redisUp: make.gauge(
+      'headgate_redis_up',
+      '1 while there is a connection to Redis; without a series where none is configured.',
+    ),
+    redisCircuit: make.gauge(
+      'headgate_redis_circuit_open',
+      '1 while Redis is left alone after failures; without a series where none is configured.',
+    ),
     redisErrors: make
       .counter(
         'headgate_redis_errors_total',
@@ -282,7 +295,7 @@ function upstreamFamilies(make: Maker) {
       .start(upstream, CONNECTION_STATES),
     heard: make.gauge(
       'headgate_upstream_subscription_up',
-      '1 while changes of the upstream are heard; without a series where the configuration says not to listen.',
+      '1 while changes of the upstream are heard; without a series where it has none to tell of.',
       upstream,
     ),
     notifications: make
@@ -323,6 +336,6 @@ function ownFamilies(make: Maker, version: string) {
       'headgate_config_last_reload_success_timestamp_seconds',
       'When a configuration was last accepted, at the start or later, in seconds since 1970.',
     ),
-    readiness: make.gauge('headgate_ready', '1 while the gateway takes new work.'),
+    readiness: make.gauge('headgate_ready', '1 while the gateway takes new work.').start(),
   };
 }

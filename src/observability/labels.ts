@@ -102,8 +102,11 @@ export type RetryReason = (typeof RETRY_REASONS)[number];
 export const DROP_REASONS = ['invalid', 'duplicate', 'unclaimed', 'too_large'] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
-/** Who said that something is over, and how much of it. */
-export const INVALIDATION_SOURCES = ['notification', 'replica', 'admin'] as const;
+/** Who said that something is over, and how much of it. Everything at once is all of each upstream. */
+export const TELLERS = ['notification', 'replica', 'admin'] as const;
+/** These know only that an upstream may be another: always all of it. */
+export const DOUBTERS = ['resync', 'reload'] as const;
+export const INVALIDATION_SOURCES = [...TELLERS, ...DOUBTERS] as const;
 export type InvalidationSource = (typeof INVALIDATION_SOURCES)[number];
 export const INVALIDATION_SCOPES = ['uri', 'method', 'key', 'upstream'] as const;
 export type InvalidationScope = (typeof INVALIDATION_SCOPES)[number];
@@ -117,7 +120,7 @@ export type ConnectionState = (typeof CONNECTION_STATES)[number];
 /** Of a command of Redis that failed: which, and how. */
 export const REDIS_OPERATIONS = ['lookup', 'store', 'bump', 'sync'] as const;
 export type RedisOperation = (typeof REDIS_OPERATIONS)[number];
-export const REDIS_ERRORS = ['timeout', 'connection', 'reply', 'corrupt'] as const;
+export const REDIS_ERRORS = ['timeout', 'connection', 'reply', 'circuit_open', 'corrupt'] as const;
 export type RedisError = (typeof REDIS_ERRORS)[number];
 export const BUS_DIRECTIONS = ['in', 'out'] as const;
 export type BusDirection = (typeof BUS_DIRECTIONS)[number];

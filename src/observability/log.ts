@@ -41,6 +41,8 @@ export interface AccessEntry {
   readonly durationMs: number;
   /** The part of it that was spent waiting on upstreams. */
   readonly upstreamMs?: number;
+  /** The gateway's own part: until the answer began, less the waiting. */
+  readonly overheadMs?: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
   /** The gateway's code of what failed, never a message. */
@@ -232,6 +234,7 @@ function accessLine(entry: AccessEntry, time: string): string {
   if (entry.collapsed === true) line += ',"collapsed":true';
   line += `,"durationMs":${rounded(entry.durationMs)}`;
   if (entry.upstreamMs !== undefined) line += `,"upstreamMs":${rounded(entry.upstreamMs)}`;
+  if (entry.overheadMs !== undefined) line += `,"overheadMs":${rounded(entry.overheadMs)}`;
   line += `,"bytesIn":${entry.bytesIn},"bytesOut":${entry.bytesOut}`;
   if (entry.error !== undefined) line += `,"error":${quote(entry.error)}`;
   return `${line}}\n`;

@@ -138,7 +138,6 @@ export class NumberFamily {
     this.#help = help;
     this.#type = type;
     this.#layout = layoutOf(new Slots(labels));
-    if (labels.length === 0) this.start();
   }
 
   add(by: number, a: Value = '', b: Value = '', c: Value = '', d: Value = ''): void {

@@ -78,9 +78,10 @@ export class Hub {
     this.#deps = deps;
   }
 
-  /** Whether a stream is open; undefined while there is nothing to listen for. */
+  /** Whether a stream is open; undefined while there is nothing to listen for, or nothing is offered. */
   get isOpen(): boolean | undefined {
-    return this.#listening && this.#listening.state === 'open';
+    const state = this.#listening?.state;
+    return state === undefined || state === 'not-offered' ? undefined : state === 'open';
   }
 
   /** What the gateway itself asks for, from now on. */

@@ -80,7 +80,7 @@ export class Subscriptions {
     return this.#watches.get(upstream)?.watch;
   }
 
-  /** Whether changes of an upstream are heard; undefined where nobody listens for them. */
+  /** Whether changes of an upstream are heard; undefined where nobody listens for them, or it tells of none. */
   isHeard(upstream: string): boolean | undefined {
     return this.#watches.get(upstream)?.hub.isOpen;
   }

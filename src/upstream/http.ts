@@ -51,6 +51,8 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
   );
   let lastId = 0;
   let lastFailure: Failure | undefined;
+  /** Listens that found no connection since anything was answered. */
+  let refusedCount = 0;
   let state: 'up' | 'down' | 'unknown' = 'unknown';
 
   const become = (next: 'up' | 'down'): void => {
@@ -87,7 +89,14 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
 
   const listenings = new Set<Listening>();
   const listenDeps: ListenDeps = {
-    link,
+    link: {
+      ...link,
+      attempted: (outcome) => {
+        link.attempted(outcome);
+        // Of an upstream that nobody asks, only its streams say that it is not there.
+        if (outcome === 'connect' && ++refusedCount >= endpoints.length) become('down');
+      },
+    },
     balance,
     times: deps.listenTimes ?? LISTEN_TIMES,
     open: (parts) => new ListenStream(parts),
@@ -108,7 +117,9 @@ export function createHttp(config: UpstreamConfig, deps: UpstreamDeps): BaseUpst
     lastFailure = reason ?? lastFailure;
     const verdict = reason === undefined ? 'answered' : traitsOf(reason.kind).circuit;
     turn.settle(verdict === 'timed_out' ? onTimeout : verdict, startedAt);
-    if (verdict === 'answered') become('up');
+    if (verdict !== 'answered') return;
+    refusedCount = 0;
+    become('up');
   };
 
   const operation = (method: string, errorType: string, startedAt: number): void =>

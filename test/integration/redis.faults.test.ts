@@ -119,6 +119,7 @@ describe('R29: Redis in trouble', { skip }, () => {
     t.diagnostic(`slowest of a hundred: ${slowestMs.toFixed(1)} ms; all: ${allMs.toFixed(1)} ms`);
     assert.ok(allMs < ONE_DEADLINE_MS);
     assert.equal(missed(a), 1);
+    assert.equal(a.lines.filter((line) => line === 'redisError lookup circuit_open').length, 99);
     assert.equal(await a.store.bump(UPSTREAM, ['u:abc'], 'told'), false);
     server.thaw();
     const startedAt = performance.now();
@@ -180,7 +181,8 @@ describe('R29: Redis in trouble', { skip }, () => {
     assert.ok(performance.now() - startedAt < ONE_DEADLINE_MS);
     assert.equal(await a.text(), 'unavailable');
     await until(
-      () => a.lines.includes('redisUp down'),
+      // The first is said before there is any connection.
+      () => a.lines.lastIndexOf('redisUp down') > 0,
       'another connection is made: it may lead to the master',
     );
     await server.admin.replicaof('NO', 'ONE');

@@ -65,6 +65,7 @@ export function createRecorder() {
     cacheStore: note('cacheStore'),
     cacheEviction: note('cacheEviction'),
     cacheInvalidated: note('cacheInvalidated'),
+    cacheOperation: () => undefined,
   };
   return { observer, lines, count: (start: string) => lines.filter((line) => line.startsWith(start)).length };
 }

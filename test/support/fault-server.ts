@@ -252,7 +252,7 @@ export interface FaultServer {
 }
 
 /** Listens on a free port of the loopback interface. */
-export async function startFaultServer(fault: FaultName | Fault = 'ok'): Promise<FaultServer> {
+export async function startFaultServer(fault: FaultName | Fault = 'ok', at = 0): Promise<FaultServer> {
   const open = new Set<Socket>();
   const requests: FaultRequest[] = [];
   let accepted = 0;
@@ -268,7 +268,7 @@ export async function startFaultServer(fault: FaultName | Fault = 'ok'): Promise
       Promise.resolve(run(request)).catch(() => {});
     });
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(at, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
   const state: FaultServer = {

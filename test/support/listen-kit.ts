@@ -109,7 +109,7 @@ export interface Station {
 }
 
 /** An upstream that acknowledges whatever is asked. */
-export async function startStation(): Promise<Station> {
+export async function startStation(port = 0): Promise<Station> {
   const streams: Heard[] = [];
   const server = await startFaultServer(async (request) => {
     if (station.refuse !== undefined) {
@@ -121,7 +121,7 @@ export async function startStation(): Promise<Station> {
     openEvents(request);
     streams.push(stream);
     station.behave(stream);
-  });
+  }, port);
   const station: Station = {
     server,
     streams,

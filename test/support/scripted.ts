@@ -152,6 +152,7 @@ const silent: CacheObserver = {
   collapsed: () => undefined,
   cacheStore: () => undefined,
   cacheEviction: () => undefined,
+  cacheOperation: () => undefined,
   cacheInvalidated: () => undefined,
 };
 

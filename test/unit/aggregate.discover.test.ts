@@ -269,6 +269,7 @@ test('R35 R48: the probes of an upstream that is down leave nothing behind, and 
     collapsed: () => undefined,
     cacheStore: () => undefined,
     cacheEviction: () => undefined,
+    cacheOperation: () => undefined,
     cacheInvalidated: () => undefined,
   };
   const now = (): number => 0;

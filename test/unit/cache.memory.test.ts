@@ -226,3 +226,25 @@ describe('memory store', () => {
     );
   });
 });
+
+it('what it takes to write is timed, what it takes to look up is not', () => {
+  let clock = 0;
+  const timed: string[] = [];
+  const store = createMemoryStore({
+    sizeBytes: SIZE,
+    maxEntryBytes: 10_000,
+    now: () => {
+      clock += 2;
+      return clock;
+    },
+    upstreamCount: () => 1,
+    observer: {
+      cacheEviction: () => undefined,
+      cacheOperation: (...said) => void timed.push(said.join(' ')),
+    },
+  });
+  store.set('a', entry({ deleteAt: 1_000_000 }), undefined);
+  assert.notEqual(store.get('a'), undefined);
+  // It looks at the clock once more, for the entries whose time is over.
+  assert.deepEqual(timed, ['memory set 0.004']);
+});

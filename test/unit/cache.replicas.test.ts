@@ -250,3 +250,42 @@ describe('replicas that share a tier', () => {
     assert.equal(await answer(world.b, 'bob'), 'asks');
   });
 });
+
+describe('what is counted of the shared tier', () => {
+  test('answers that were stored there, and those that came too late', async () => {
+    const world = two();
+    await fill(world, 'a', 'alice', 'one');
+    assert.equal(world.a.recorder.count('cacheStore redis ok'), 1);
+    const asked = world.a.ask('alice', { uri: 'docs://b', baseKey: 'b' });
+    await world.settle();
+    const release = world.a.remote.hold('store');
+    world.a.nth(1).land(world.a.complete('two'));
+    await asked;
+    await world.b.cache.invalidateUpstream('docs');
+    release();
+    await world.settle();
+    assert.equal(world.a.recorder.count('cacheStore redis superseded'), 1);
+  });
+
+  test('who said that something is over: another replica, or that it was not known what was missed', async () => {
+    const { a, b, settle } = two();
+    await b.cache.invalidateMethod('docs', 'tools/list');
+    await settle();
+    assert.equal(a.recorder.count('cacheInvalidated docs replica method'), 1);
+    const told: Parameters<typeof a.remote.onChange>[0][] = [];
+    const missing = createRig(
+      {},
+      {
+        ...a.remote,
+        onChange: (listener) => {
+          told.push(listener);
+          return () => undefined;
+        },
+      },
+    );
+    told[0]?.({ upstream: 'docs', fields: ['*'], source: 'resync' });
+    assert.deepEqual(missing.recorder.lines, ['cacheInvalidated docs resync upstream']);
+    await missing.cache.invalidateUpstream('docs', 'reload');
+    assert.equal(missing.recorder.count('cacheInvalidated docs reload upstream'), 1);
+  });
+});

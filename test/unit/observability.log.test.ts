@@ -87,6 +87,7 @@ describe('log', () => {
       collapsed: true,
       rpcError: -32602,
       upstreamMs: 1,
+      overheadMs: 0.235,
       error: 'connect',
     });
     log.access(ENTRY);
@@ -107,6 +108,7 @@ describe('log', () => {
         collapsed: true,
         durationMs: 1.235,
         upstreamMs: 1,
+        overheadMs: 0.235,
         bytesIn: 400,
         bytesOut: 2048,
         error: 'connect',

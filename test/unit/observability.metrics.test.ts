@@ -298,6 +298,16 @@ describe('metrics', () => {
   });
 });
 
+test('without Redis nothing is said of it', async () => {
+  const metrics = make();
+  const names = async (): Promise<readonly string[]> =>
+    [...(await seriesOf(metrics)).keys()].filter((name) => /^headgate_redis_(up|circuit)/.test(name));
+  assert.deepEqual(await names(), []);
+  metrics.redisUp('down');
+  metrics.redisCircuit('closed');
+  assert.deepEqual(await names(), ['headgate_redis_up', 'headgate_redis_circuit_open']);
+});
+
 describe('metrics of reloads', () => {
   test('the configuration of the start counts as accepted, then', async () => {
     const metrics = createMetrics({ upstreams: [], routes: [], version: '1', now: () => 1_796_000_000_500 });

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { type ListenFilter, NOTHING } from '../../src/protocol/listen-filter.ts';
 import { Hub } from '../../src/subscriptions/hub.ts';
 import { Watch } from '../../src/subscriptions/watch.ts';
-import type { ListenEvent, ListenRequest } from '../../src/upstream/types.ts';
+import type { ListenEvent, Listening, ListenRequest } from '../../src/upstream/types.ts';
 import { until } from '../support/mcp.ts';
 
 const ALL = { lists: new Set(['tools', 'prompts', 'resources'] as const), resources: true };
@@ -15,6 +15,7 @@ function watching(held: string[] = []) {
   let request: ListenRequest | undefined;
   let tell: (event: ListenEvent) => void = () => undefined;
   let closed = 0;
+  let state: Listening['state'] = 'open';
   let time = 0;
   const note =
     (what: string) =>
@@ -36,7 +37,9 @@ function watching(held: string[] = []) {
         filters.push(asked.filter);
         tell = on;
         return {
-          state: 'open',
+          get state() {
+            return state;
+          },
           fate: () => ({ honoured: NOTHING, undecided: NOTHING }),
           update: ({ filter }) => void filters.push(filter),
           close: () => void closed++,
@@ -59,6 +62,9 @@ function watching(held: string[] = []) {
     tell: (event: ListenEvent) => tell(event),
     tick: (ms: number) => {
       time += ms;
+    },
+    become: (next: Listening['state']) => {
+      state = next;
     },
     get request() {
       return request;
@@ -171,5 +177,21 @@ describe('a watch', () => {
     assert.equal(w.filters.length, 1);
     w.hub.close();
     assert.equal(w.closed, 1);
+  });
+});
+
+describe('whether changes are heard', () => {
+  test('is not said while there is nothing to listen for, nor where nothing is offered', () => {
+    const { hub, watch, become } = watching();
+    assert.equal(hub.isOpen, undefined);
+    watch.announced(ALL);
+    assert.equal(hub.isOpen, true);
+    for (const state of ['waiting', 'opening'] as const) {
+      become(state);
+      assert.equal(hub.isOpen, false, state);
+    }
+    become('not-offered');
+    assert.equal(hub.isOpen, undefined);
+    watch.close();
   });
 });

@@ -529,3 +529,26 @@ describe('R40: the pause before the next attempt', () => {
     assert.deepEqual([pause(refused, 0, 0), pause(refused, 50, 1)], [300_000, 360_000]);
   });
 });
+
+describe('an upstream that nobody asks', () => {
+  test('is down when its streams find no connection, and up when one is acknowledged', async () => {
+    const ear = docs.listen(TOOLS);
+    await ear.hears('acknowledged');
+    assert.deepEqual(docs.seen.states, ['up']);
+    await station.server.close();
+    await until(() => docs.seen.states.length > 1, 'down');
+    station = await startStation(station.server.port);
+    await ear.hears('acknowledged', 2);
+    assert.deepEqual(docs.seen.states, ['up', 'down', 'up']);
+  });
+
+  test('is not down while one of its endpoints takes connections', async () => {
+    const gone = await startStation();
+    await gone.server.close();
+    await docs.upstream.close();
+    docs = listenRig([gone.server.url, station.server.url]);
+    await docs.listen(TOOLS).hears('acknowledged');
+    assert.deepEqual(docs.seen.attempts, ['connect', 'ok']);
+    assert.deepEqual(docs.seen.states, ['up']);
+  });
+});

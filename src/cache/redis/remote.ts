@@ -128,6 +128,8 @@ export function createRemoteStore(options: RemoteOptions): RemoteStore {
   const ticker = setInterval(tick, BEAT_MS);
   ticker.unref();
   for (const name of options.upstreams) upstreamOf(name);
+  observer.redisUp('down');
+  observer.redisCircuit('closed');
   data.open();
   subscriber.open();
 
@@ -144,6 +146,11 @@ export function createRemoteStore(options: RemoteOptions): RemoteStore {
 
   function usable({ syncedIn, writingCount, unwrittenCount }: Upstream): boolean {
     return gate.state === 'up' && syncedIn === epoch && writingCount === 0 && unwrittenCount === 0;
+  }
+
+  function unavailable(operation: 'lookup' | 'store'): 'unavailable' {
+    if (gate.state === 'down') observer.redisError(operation, 'circuit_open');
+    return 'unavailable';
   }
 
   function tell(change: RemoteChange): void {
@@ -220,12 +227,13 @@ export function createRemoteStore(options: RemoteOptions): RemoteStore {
   return {
     async lookup(request) {
       const upstream = upstreamOf(request.upstream);
-      if (!usable(upstream)) return { kind: 'unavailable' };
+      if (!usable(upstream)) return { kind: unavailable('lookup') };
       return lookup(upstream, request.shared, sealer && request.own);
     },
     async store(entry: RemoteStoring) {
       const upstream = upstreamOf(entry.upstream);
-      if (!usable(upstream) || (entry.scope === 'private' && sealer === undefined)) return 'unavailable';
+      if (entry.scope === 'private' && sealer === undefined) return 'unavailable';
+      if (!usable(upstream)) return unavailable('store');
       if (entry.tail.byteLength > config.maxEntryBytes) return 'too_large';
       const { ledger, names } = upstream;
       if (!ledger.mayStore(entry.token)) return 'superseded';
