@@ -93,7 +93,7 @@ export interface Metrics {
   reloaded(result: ReloadResult): void;
   /**
    * Other upstreams and routes are configured now. Series of names that stay keep their numbers, those of names that
-   * are gone go, those of new names start as they would have at the start; what is yet recorded for a name that is
+   * are gone go, those of new names start as they would have at the start; what is yet counted for a name that is
    * gone counts as `other`.
    */
   configure(names: ConfiguredNames): void;
@@ -197,8 +197,13 @@ function recorders(families: Families): Omit<Metrics, 'reloaded' | 'configure' |
       clientOperations.observe(seconds, upstream, mcpMethod, error),
     attempt: (upstream, outcome) => attempts.add(1, upstream, outcome),
     retry: (upstream, reason) => retries.add(1, upstream, reason),
-    upstreamUp: (upstream, state) => up.set(state === 'up' ? 1 : 0, upstream),
-    circuitOpen: (upstream, state) => circuit.set(state === 'open' ? 1 : 0, upstream),
+    // One that is not configured any more has no state: as `other` it would stay so for ever.
+    upstreamUp: (upstream, state) => {
+      if (up.names(upstream)) up.set(state === 'up' ? 1 : 0, upstream);
+    },
+    circuitOpen: (upstream, state) => {
+      if (circuit.names(upstream)) circuit.set(state === 'open' ? 1 : 0, upstream);
+    },
     upstreamNotified: (upstream, notification) => notifications.add(1, upstream, notification),
     itemDropped: (upstream, reason) => dropped.add(1, upstream, reason),
     ready: (state) => readiness.set(state === 'ready' ? 1 : 0),

@@ -179,6 +179,11 @@ export class NumberFamily {
     return this;
   }
 
+  /** Whether the first label has this value: a state of what has no name would be nobody's. */
+  names(a: string): boolean {
+    return this.#layout.slots.labels[0]?.values.includes(a) === true;
+  }
+
   /** Series that nothing sets from now on exist no more. */
   clear(): void {
     this.#layout.present.fill(0);

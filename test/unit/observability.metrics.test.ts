@@ -385,10 +385,12 @@ describe('metrics of another configuration', () => {
     metrics.configure(NEXT);
     metrics.attempt('docs', 'cancelled');
     metrics.upstreamOperation('docs', 'tools/call', 'cancelled', 0.1);
+    metrics.upstreamUp('docs', 'down');
+    metrics.circuitOpen('docs', 'open');
     const series = await seriesOf(metrics);
     assert.equal(series.get('headgate_upstream_attempts_total{upstream="other",outcome="cancelled"}'), 1);
     assert.deepEqual(
-      [...series.keys()].filter((name) => name.includes('docs')),
+      [...series.keys()].filter((name) => /docs|_(up|open)\{upstream="other"/.test(name)),
       [],
     );
   });
