@@ -28,7 +28,7 @@ import {
   type Target,
   wasShed,
 } from '../support/hostile-kit.ts';
-import { meta, mirrored, rpc, until } from '../support/mcp.ts';
+import { meta, mirrored, rpc, until, VERSION } from '../support/mcp.ts';
 
 let target: Target;
 before(async () => {
@@ -638,7 +638,7 @@ test('R8: 100 requests at once on a connection are answered in their order, on e
   });
 });
 
-test('R45, R46: 50,000 random methods and names add no series, and none is logged as a label', async (t) => {
+test('R45, R46: 50,000 random methods, names, headers, versions and paths add no series, and none is logged as a label', async (t) => {
   const random = randomOf(45);
   const TOKEN = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./!#$%&'*+^`|~";
   const KNOWN = [
@@ -667,6 +667,20 @@ test('R45, R46: 50,000 random methods and names add no series, and none is logge
         undefined,
         `{"jsonrpc":"2.0","id":${id},"method":"${word(9).replaceAll(/[^a-z]/g, 'x')}"}`,
       ),
+    (id) => request('tools/list', {}, { 'mcp-protocol-version': word(12) }, id),
+    (id) => {
+      const version = word(12);
+      const body = JSON.stringify(rpc('tools/list', {}, id)).replace(VERSION, () => version);
+      return post('tools/list', undefined, body, { 'mcp-protocol-version': version });
+    },
+    (id) =>
+      post(
+        'tools/list',
+        undefined,
+        JSON.stringify(rpc('tools/list', {}, id)),
+        {},
+        `POST /${word(20).replaceAll(/[^a-z]/g, 'x')} HTTP/1.1`,
+      ),
   ];
   const volley = async (count: number): Promise<Answer[]> => {
     const answers: Answer[] = [];
@@ -694,7 +708,7 @@ test('R45, R46: 50,000 random methods and names add no series, and none is logge
     for (const found of verdicts) {
       assert.match(
         found,
-        /^(200 (result|-32602)|400 (-32600|-32602|-32020)|404 -32601|202 result|50[23] -32603)$/,
+        /^(200 (result|-32602)|400 (-32600|-32602|-32020|-32022)|404 (-32600|-32601)|202 result|50[23] -32603)$/,
       );
     }
     assert.ok(answers.length >= 50_000 && verdicts.size >= 5, [...verdicts].join());

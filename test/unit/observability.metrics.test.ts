@@ -2,47 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
-
-/** The metrics that there are, with their types. */
-const FAMILIES: Readonly<Record<string, string>> = {
-  mcp_server_operation_duration_seconds: 'histogram',
-  mcp_client_operation_duration_seconds: 'histogram',
-  headgate_http_requests_total: 'counter',
-  headgate_http_requests_in_flight: 'gauge',
-  headgate_http_request_bytes_total: 'counter',
-  headgate_http_response_bytes_total: 'counter',
-  headgate_requests_rejected_total: 'counter',
-  headgate_request_processing_seconds: 'histogram',
-  headgate_streams_open: 'gauge',
-  headgate_cache_requests_total: 'counter',
-  headgate_cache_bypasses_total: 'counter',
-  headgate_cache_collapsed_requests_total: 'counter',
-  headgate_cache_stores_total: 'counter',
-  headgate_cache_evictions_total: 'counter',
-  headgate_cache_invalidations_total: 'counter',
-  headgate_cache_entries: 'gauge',
-  headgate_cache_size_bytes: 'gauge',
-  headgate_cache_max_size_bytes: 'gauge',
-  headgate_cache_operation_duration_seconds: 'histogram',
-  headgate_redis_up: 'gauge',
-  headgate_redis_circuit_open: 'gauge',
-  headgate_redis_errors_total: 'counter',
-  headgate_bus_messages_total: 'counter',
-  headgate_bus_resyncs_total: 'counter',
-  headgate_upstream_up: 'gauge',
-  headgate_upstream_circuit_open: 'gauge',
-  headgate_upstream_attempts_total: 'counter',
-  headgate_upstream_retries_total: 'counter',
-  headgate_upstream_connections: 'gauge',
-  headgate_list_items_dropped_total: 'counter',
-  headgate_upstream_notifications_total: 'counter',
-  headgate_upstream_subscription_up: 'gauge',
-  headgate_build_info: 'gauge',
-  headgate_config_reloads_total: 'counter',
-  headgate_config_last_reload_successful: 'gauge',
-  headgate_config_last_reload_success_timestamp_seconds: 'gauge',
-  headgate_ready: 'gauge',
-};
+import { documentedFamilies } from '../support/exposition.ts';
 
 const IDLE = { connected: 0, free: 0, pending: 0, queued: 0, running: 0 };
 
@@ -69,8 +29,9 @@ describe('metrics', () => {
       name,
       type,
     ]);
-    assert.deepEqual(Object.fromEntries(types), FAMILIES);
-    for (const name of Object.keys(FAMILIES)) assert.match(body, new RegExp(`^# HELP ${name} \\S`, 'm'));
+    const documented = [...documentedFamilies()].map(([name, { type }]) => [name, type]);
+    assert.deepEqual(types.sort(), documented.sort());
+    for (const [name] of documented) assert.match(body, new RegExp(`^# HELP ${name} \\S`, 'm'));
     assert.match(contentType, /^text\/plain; version=0\.0\.4/);
   });
 
