@@ -15,7 +15,6 @@ import { freePort, startRedis } from './redis.ts';
 export interface Metered {
   /** What the first gateway says of itself, as it comes. */
   scrape(): Promise<string>;
-  readonly log: () => string;
   close(): Promise<void>;
 }
 
@@ -71,7 +70,7 @@ export async function startMetered(): Promise<Metered> {
       async () => (await scrape()).includes(`${heard} `) && !(await scrape()).includes(`${heard} 0\n`),
       heard,
     );
-    return { scrape, log: one.output, close };
+    return { scrape, close };
   } catch (error) {
     await close();
     throw error;
