@@ -128,6 +128,8 @@ export interface Store {
   delete(key: string): boolean;
   /** Drops the entries of an upstream that depend on a resource: see `uris.ts`. */
   deleteUri(upstream: string, field: string): void;
+  /** Drops all entries of an upstream. */
+  deleteUpstream(upstream: string): void;
   /** What was read of an upstream and is held. */
   heldUris(upstream: string): Iterable<string>;
   /** Marks the entries of an upstream that depend on a resource and pass `which` as doubted. */
@@ -150,7 +152,7 @@ export interface CacheObserver {
   cacheEviction(tier: 'memory', reason: 'size' | 'expired' | 'invalidated'): void;
   cacheInvalidated(
     upstream: string,
-    source: Invalidator | 'replica',
+    source: Invalidator | 'replica' | 'reload',
     scope: 'uri' | 'method' | 'key' | 'upstream',
   ): void;
 }

@@ -42,6 +42,7 @@ export const COMMANDS: readonly CommandRow[] = [
       'With URLs there is no file: one route /mcp over those MCP servers, named by host and port.',
       'An address is host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080; port 0 is a free one.',
       'SIGTERM and SIGINT drain, a second one cuts what still runs.',
+      'The file is read again when it changes, and at SIGHUP; one that is no good changes nothing.',
     ],
     options: [
       CONFIG,

@@ -103,7 +103,7 @@ export const DROP_REASONS = ['invalid', 'duplicate', 'unclaimed', 'too_large'] a
 export type DropReason = (typeof DROP_REASONS)[number];
 
 /** Who said that something is over, and how much of it. */
-export const INVALIDATION_SOURCES = ['notification', 'replica', 'admin'] as const;
+export const INVALIDATION_SOURCES = ['notification', 'replica', 'admin', 'reload'] as const;
 export type InvalidationSource = (typeof INVALIDATION_SOURCES)[number];
 export const INVALIDATION_SCOPES = ['uri', 'method', 'key', 'upstream'] as const;
 export type InvalidationScope = (typeof INVALIDATION_SCOPES)[number];

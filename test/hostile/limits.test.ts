@@ -43,6 +43,11 @@ const NAMED: Readonly<Record<string, string>> = {
   'aggregate/item MAX_ITEM_BYTES': 'item of a list',
   'aggregate/learn LEARN_MS': 'walking a list to find an owner, list without a ttl',
   'aggregate/learn LISTED_MS': 'walking a list to find an owner, list without a ttl',
+  'config/watch QUIET_MS': 'following the configuration',
+  'config/watch MOST_MS': 'following the configuration',
+  'config/watch LOOK_MS': 'following the configuration',
+  'cli/reloader SETTLE_MS': 'following the configuration',
+  'cli/reloader MAX_SETTLES': 'following the configuration',
   'aggregate/listen FILTER_CHARS': "filter of a client's listen",
   'aggregate/listen FILTER_NAME_CHARS': "filter of a client's listen",
   'aggregate/listen FILTER_TASKS': "filter of a client's listen",
@@ -214,6 +219,11 @@ const SIZE_OF_MEMORY = 'what something is taken to cost, not how much of it ther
 const INNER = 'only the pace or the shape of work: no request fails or is changed by it';
 /** Numbers that nobody meets, and why. */
 const UNNAMED: Readonly<Record<string, string>> = {
+  'reload TOLD_PROBLEMS': 'how many problems one line of the log tells of',
+  'aggregate/listen CARRIED_META_BYTES':
+    'what is kept of the `_meta` of a listen: beyond it the gateway’s own stands in',
+  'config/watch MAX_LINKS': 'as many links as systems follow',
+  'edge/server LOOK_MS': INNER,
   'aggregate/learn MAX_WALKS': 'within the time of walking a list',
   'legacy/clients MAX_SHOWN_CHARS': 'how much of a method is shown in an error',
   'legacy/sessions MAX_TRIES': INNER,
@@ -349,6 +359,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'pause in a body': 'integration/edge.bodies',
   'sending on after the answer, after a refusal of what is no HTTP': 'integration/edge.bodies',
   drain: 'integration/edge.drain',
+  'following the configuration': 'integration/reload',
   'connecting to an upstream': 'integration/faults',
   'answer to a read or a list': 'integration/faults',
   'a streamed call, all of it': 'unit/upstream.stream',
