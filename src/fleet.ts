@@ -92,6 +92,7 @@ export class Fleet {
   ): { readonly retired: readonly Upstream[]; readonly fresh: readonly RouteRuntime[] } {
     const { upstreams, routes, open, metrics } = this.#deps;
     const gone = [...named.removed, ...named.reopened];
+    const touched = new Set([...gone, ...named.retuned]);
     const opened = new Map(
       [...named.added, ...named.reopened].map((name) => [name, open(configOf(config, name))]),
     );
@@ -101,16 +102,18 @@ export class Fleet {
         opened.get(name) ?? (upstreams.get(name) as Upstream),
       ]),
     );
-    const made = new Set([...paths.added, ...paths.changed]);
-    const isKept = (name: string): boolean => upstreams.has(name) && !gone.includes(name);
-    const known = (name: string): Standing | undefined => (isKept(name) ? this.#standing(name) : undefined);
+    const changing = new Set([...paths.added, ...paths.changed]);
     const built = new Map(
-      config.routes.map((route) => [
-        route.path,
-        made.has(route.path)
-          ? this.#build(config, route, next, known)
-          : (routes.get(route.path) as RouteRuntime),
-      ]),
+      config.routes.map((route) => {
+        const before = routes.get(route.path);
+        if (before !== undefined && !changing.has(route.path)) return [route.path, before];
+        const made = this.#build(config, route, next, (name) =>
+          upstreams.has(name) && !gone.includes(name) ? this.#standing(name) : undefined,
+        );
+        if (before !== undefined)
+          made.routing.ownership.adopt(before.routing.ownership, ranksKept(before, made, touched));
+        return [route.path, made];
+      }),
     );
     // From here on nothing fails, and nobody else runs.
     const retired = gone.map((name) => upstreams.get(name) as Upstream);
@@ -121,7 +124,7 @@ export class Fleet {
     for (const route of over) this.#retire(route);
     for (const name of gone) this.#forget(name);
     this.#watchAll(config);
-    return { retired, fresh: [...made].map((path) => built.get(path) as RouteRuntime) };
+    return { retired, fresh: [...changing].map((path) => built.get(path) as RouteRuntime) };
   }
 
   #retire({ config, discovery }: RouteRuntime): void {
@@ -216,6 +219,21 @@ export class Fleet {
       );
     log.info({ route: path, upstream: name, standing: standing.kind }, 'upstream probed');
   }
+}
+
+/** The ranks of the upstreams that are as they were, before and after. */
+function ranksKept(
+  before: RouteRuntime,
+  after: RouteRuntime,
+  touched: ReadonlySet<string>,
+): ReadonlyMap<number, number> {
+  const ranks = new Map(after.members.map(({ config, rank }) => [config.name, rank]));
+  return new Map(
+    before.members.flatMap(({ config: { name }, rank }): (readonly [number, number])[] => {
+      const now = ranks.get(name);
+      return now === undefined || touched.has(name) ? [] : [[rank, now]];
+    }),
+  );
 }
 
 function configOf({ upstreams }: HeadgateConfig, name: string): UpstreamConfig {
