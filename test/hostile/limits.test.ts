@@ -214,6 +214,10 @@ const SIZE_OF_MEMORY = 'what something is taken to cost, not how much of it ther
 const INNER = 'only the pace or the shape of work: no request fails or is changed by it';
 /** Numbers that nobody meets, and why. */
 const UNNAMED: Readonly<Record<string, string>> = {
+  'config/checks LONG_MS': 'from where on a time to live gets a warning',
+  'config/checks-reach EFFORT_STEPS': 'work for warnings: what is beyond it gets none',
+  'config/covers QUICK_STEPS': INNER,
+  'config/covers SIMPLE_CHARS': 'templates that are longer get no warning',
   'aggregate/learn MAX_WALKS': 'within the time of walking a list',
   'legacy/clients MAX_SHOWN_CHARS': 'how much of a method is shown in an error',
   'legacy/sessions MAX_TRIES': INNER,
