@@ -79,6 +79,16 @@ function judged(name: CheckName, outcome: ReadOutcome, looksAtStatus: boolean): 
     outcome.kind === 'answer' &&
     outcome.answer.kind === 'error' &&
     codes.includes(outcome.answer.code) &&
+    (name !== 'unknown-version' || saysSupported(outcome.answer.data)) &&
     (!looksAtStatus || statuses.includes(outcome.status));
   return { name, outcome: isExpected ? 'refused' : 'refused-otherwise', came };
+}
+
+/** Whoever refuses a revision says which ones there are: clients go on with one of these. */
+function saysSupported(data: string | undefined): boolean {
+  const parsed: unknown = data === undefined ? undefined : JSON.parse(data);
+  const supported = (parsed as { readonly supported?: unknown } | null | undefined)?.supported;
+  return (
+    Array.isArray(supported) && supported.length > 0 && supported.every((one) => typeof one === 'string')
+  );
 }

@@ -234,6 +234,18 @@ describe('a server with something wrong', () => {
     await server.close();
   });
 
+  test('a revision that is refused without those that are supported is refused otherwise', async () => {
+    const server = await startInspected(({ headers }) =>
+      headers['mcp-protocol-version'] === '1900-01-01'
+        ? { status: 400, error: { code: -32022, message: 'no', data: {} } }
+        : undefined,
+    );
+    const { checks } = await look(server.url);
+    const outcomes = checks.flatMap(({ name, outcome }) => (name === 'unknown-version' ? [outcome] : []));
+    assert.deepEqual(outcomes, ['refused-otherwise']);
+    await server.close();
+  });
+
   test('one that checks nothing is told so, header by header', async () => {
     const server = await startInspected(() => undefined, 'lax');
     const ids = await foundAt(server.url);
