@@ -46,8 +46,9 @@ const ROOMS: Readonly<Record<string, Room>> = {
   fleet: room([...OUTER, 'pipeline']),
   reload: room(['protocol', 'config', 'observability']),
   gateway: room([...EDGES, 'fleet', 'reload'], { node: 'all', env: 'allowed' }),
-  cli: room([...EDGES, 'gateway'], { node: 'all', env: 'allowed' }),
-  main: room([...EDGES, 'gateway', 'cli'], { node: 'all', env: 'allowed' }),
+  inspect: room([...MIDDLE, 'aggregate']),
+  cli: room([...EDGES, 'gateway', 'inspect'], { node: 'all', env: 'allowed' }),
+  main: room([...EDGES, 'gateway', 'inspect', 'cli'], { node: 'all', env: 'allowed' }),
 };
 
 /** Rooms that are one file at the top of src/. */
