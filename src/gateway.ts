@@ -1,37 +1,33 @@
 /**
  * The composition root: the only file that knows every room.
  *
- * Builds the upstreams, the cache and the routes from a configuration, opens the ports, and takes everything down
- * again in the order in which nothing is lost.
+ * Puts the rooms together, opens the ports, and takes everything down again in the order in which nothing is lost.
+ * `fleet.ts` makes upstreams and routes of a configuration, `reload.ts` takes up another one.
  */
-import { createHmac, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { purge } from './admin/purging.ts';
 import { createAdmin } from './admin/server.ts';
 import { startupSummary } from './admin/summary.ts';
-import type { Member } from './aggregate/ask.ts';
-import { createCursorCodec, routeDigest } from './aggregate/cursor.ts';
-import { Discovery, gatewayMeta, type Standing } from './aggregate/discover.ts';
-import { Learner } from './aggregate/learn.ts';
-import { Lists, type RemainderPage } from './aggregate/list.ts';
-import { listsOf, toldBy } from './aggregate/standing.ts';
+import type { RemainderPage } from './aggregate/list.ts';
 import { unlearn } from './aggregate/teach.ts';
-import { createCarried, createIdentify, partitionKey } from './auth/caller.ts';
-import { PrivateBounds, upstreamIdentity } from './auth/forward.ts';
+import { PrivateBounds } from './auth/forward.ts';
 import { createMemoryStore } from './cache/memory.ts';
 import { createRemoteStore } from './cache/redis/remote.ts';
 import { createRemainders } from './cache/remainders.ts';
 import { createCache } from './cache/through.ts';
-import type { HeadgateConfig, RouteConfig, UpstreamConfig } from './config/types.ts';
+import type { LoadResult } from './config/load.ts';
+import type { Secret } from './config/secret.ts';
+import type { HeadgateConfig } from './config/types.ts';
 import { createEdge } from './edge/server.ts';
+import { Fleet } from './fleet.ts';
 import { Clients } from './legacy/clients.ts';
-import type { DropReason } from './observability/labels.ts';
 import { createLogger, onceLogger } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { createPipeline, type RouteRuntime } from './pipeline.ts';
 import { CURRENT_VERSION } from './protocol/meta.ts';
 import { Repeats } from './protocol/repeats.ts';
-import { Routing } from './routing/resolve.ts';
+import { Reloading, type ReloadOutcome } from './reload.ts';
 import { Subscriptions } from './subscriptions/subscriptions.ts';
 import { HELD_READS_BYTES, HeldBytes } from './upstream/held.ts';
 import type { Upstream } from './upstream/types.ts';
@@ -49,6 +45,11 @@ export interface Running {
   readonly addresses: { readonly mcp: string; readonly status: string; readonly admin?: string };
   /** Resolves with the exit code when all is shut down: 0, or 3 with work cut off. */
   readonly done: Promise<number>;
+  /**
+   * Takes up another configuration, or keeps this one and says why, in the log and here. *Never* rejects.
+   * @param file its name, for problems; @param why the occasion.
+   */
+  reload(read: LoadResult, file: string, why: string): Promise<ReloadOutcome>;
   /** Begins to drain; a second call changes nothing. */
   shutdown(reason: string): void;
   /** Cuts off what is still under way. */
@@ -72,17 +73,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   // Twice: what is to be kept is not let go for the sake of one other.
   const held = new HeldBytes(Math.max(HELD_READS_BYTES, 2 * maxEntryBytes));
   const upstreams = new Map<string, Upstream>();
-  for (const upstream of config.upstreams.values()) {
-    upstreams.set(
-      upstream.name,
-      createUpstream(upstream, {
-        now,
-        observer: metrics,
-        held,
-        log: (level, message, fields) => log[level](fields, message),
-      }),
-    );
-  }
+  const routes = new Map<string, RouteRuntime>();
   const store = createMemoryStore({
     ...config.cache.memory,
     now,
@@ -90,7 +81,6 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     observer: metrics,
     onHeld: (upstream) => subscriptions.watched(upstream)?.heldChanged(),
   });
-  const remainders = createRemainders<RemainderPage>({ now });
   const { redis } = config.cache;
   const remote =
     redis &&
@@ -117,54 +107,18 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     heldUris: (upstream) => store.heldUris(upstream),
     notified: (upstream, method) => metrics.upstreamNotified(upstream, method),
   });
-  for (const upstream of config.upstreams.values())
-    if (upstream.subscribe) subscriptions.watch(upstream, gatewayMeta());
   const deps = { cache, now, wallClock: Date.now, bounds: new PrivateBounds(), logOnce, maxEntryBytes };
-  const routes = buildRoutes(config, upstreams, (route, members) => {
-    const routing = new Routing(
-      route,
-      members.map((member) => member.config),
-    );
-    const onStanding = (member: Member, standing: Standing, before: Standing): void => {
-      const { name } = member.config;
-      if (standing.kind === 'seen') {
-        const told = toldBy(standing.seen);
-        subscriptions.watched(name)?.announced(told);
-        subscriptions.announced(route.path, { config: member.config, meta: gatewayMeta(), ...told });
-        if (before.kind !== 'seen') subscriptions.arrived(route.path, listsOf(standing.seen));
-      }
-      if (standing.kind === before.kind) return;
-      if (standing.kind === 'legacy' && member.config.protocol === 'modern')
-        log.error(
-          { route: route.path, upstream: name, answered: standing.why },
-          'the upstream speaks an older revision, which `protocol: modern` does not allow: write `protocol: auto`',
-        );
-      log.info({ route: route.path, upstream: name, standing: standing.kind }, 'upstream probed');
-    };
-    const discovery = new Discovery({ ...deps, members, version: io.version, onStanding });
-    const parts = {
-      ...deps,
-      members,
-      routing,
-      discovery,
-      dropped: (upstream: string, reason: DropReason) => metrics.itemDropped(upstream, reason),
-    };
-    const lists = new Lists({
-      ...parts,
-      route,
-      cursors: createCursorCodec(
-        routeDigest(
-          route.path,
-          members.map((member) => member.identity),
-        ),
-        members.length,
-        config.secrets.map((secret) =>
-          createHmac('sha256', secret.reveal()).update('headgate cursor v1').digest(),
-        ),
-      ),
-      remainders,
-    });
-    return { routing, discovery, lists, learner: new Learner(parts) };
+  const fleet = new Fleet(config, {
+    ...{ ...deps, upstreams, routes, subscriptions, metrics, log },
+    version: io.version,
+    remainders: createRemainders<RemainderPage>({ now }),
+    open: (upstream) =>
+      createUpstream(upstream, {
+        now,
+        observer: metrics,
+        held,
+        log: (level, message, fields) => log[level](fields, message),
+      }),
   });
   metrics.onScrape((gauges) => {
     gauges.cache('memory', {
@@ -185,39 +139,47 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     repeats: new Repeats(),
     version: io.version,
   });
-  const clients = new Clients({
-    handle: pipeline,
-    routes: new Map(
-      [...routes].map(([path, { identify, config: route }]) => [
-        path,
-        { identify, legacyClients: route.legacyClients, carried: createCarried(config, route) },
-      ]),
-    ),
-    now,
-  });
+  const clients = new Clients({ handle: pipeline, routes, now });
   const edge = createEdge({
     ...{ config, handle: clients.handle, metrics, log, now },
     onClosing: () => clients.closing(),
     checks: () => (redis?.required === true ? [{ name: 'redis', holds: remote?.state === 'up' }] : []),
   });
-
-  const names = [...config.upstreams.keys()];
   const admin =
     config.admin === false
       ? undefined
       : createAdmin({
-          admin: config.admin,
-          upstreams: names,
-          purge: (request) => purge(cache, names, request),
+          address: config.admin.address,
+          token: () => tokenOf(reloading.config),
+          upstreams: () => upstreams.keys(),
+          purge: (request) => purge(cache, [...upstreams.keys()], request),
           log,
         });
+  const retiring = new Set<Upstream>();
+  const reloading = new Reloading({
+    ...{ config, log, metrics },
+    apply(next, changes) {
+      const { ready, retired } = fleet.take(next, changes);
+      edge.reconfigure(next);
+      for (const upstream of retired) retire(upstream);
+      return ready;
+    },
+  });
 
   const closeUpstreams = async (): Promise<void> => {
-    for (const route of routes.values()) route.discovery.stop();
+    fleet.stop();
     clients.close();
     subscriptions.close();
-    await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
+    await Promise.all([...upstreams.values(), ...retiring].map((upstream) => upstream.close()));
     await remote?.close();
+  };
+  const retire = (upstream: Upstream): void => {
+    retiring.add(upstream);
+    // What was on its way when the configuration changed ends as it would have.
+    edge.whenOver(() => {
+      retiring.delete(upstream);
+      void upstream.close();
+    });
   };
   let addresses: { mcp: string; status: string; admin?: string };
   try {
@@ -228,7 +190,7 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     await closeUpstreams();
     throw error;
   }
-  await Promise.all([...routes.values()].map((route) => route.discovery.start()));
+  await fleet.start();
   io.stdout.write(
     startupSummary({
       config,
@@ -247,9 +209,11 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   return {
     addresses,
     done,
+    reload: (read, file, why) => reloading.reload(read, file, why),
     shutdown(reason) {
       if (draining) return;
       draining = true;
+      reloading.end();
       log.info({ reason }, 'draining');
       void edge
         .drain()
@@ -270,27 +234,6 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   };
 }
 
-type RouteParts = Pick<RouteRuntime, 'routing' | 'discovery' | 'lists' | 'learner'>;
-
-function buildRoutes(
-  config: HeadgateConfig,
-  upstreams: ReadonlyMap<string, Upstream>,
-  build: (route: RouteConfig, members: readonly Member[]) => RouteParts,
-): Map<string, RouteRuntime> {
-  const key = partitionKey(config);
-  return new Map(
-    config.routes.map((route) => {
-      const members = route.upstreams.map((name, rank): Member => {
-        const upstreamConfig = config.upstreams.get(name) as UpstreamConfig;
-        return {
-          rank,
-          config: upstreamConfig,
-          upstream: upstreams.get(name) as Upstream,
-          identity: upstreamIdentity(upstreamConfig),
-        };
-      });
-      const parts = build(route, members);
-      return [route.path, { config: route, members, identify: createIdentify(config, route, key), ...parts }];
-    }),
-  );
+function tokenOf({ admin }: HeadgateConfig): Secret | undefined {
+  return admin === false ? undefined : admin.token;
 }

@@ -9,7 +9,7 @@ import { callThrough } from './aggregate/call.ts';
 import { type Discovery, gatewayParams, serverInfo } from './aggregate/discover.ts';
 import type { Learner } from './aggregate/learn.ts';
 import type { Lists } from './aggregate/list.ts';
-import { planListen, readListen } from './aggregate/listen.ts';
+import { carriedParams, type ListenShare, planListen, readListen } from './aggregate/listen.ts';
 import { readAround, readFrom } from './aggregate/read.ts';
 import {
   cacheHeaders,
@@ -52,6 +52,8 @@ export interface RouteRuntime {
   readonly learner: Learner;
   readonly discovery: Discovery;
   readonly identify: Identify;
+  /** What of a head is kept where something outlives its request. */
+  readonly carried: (head: Head) => Head;
 }
 
 export interface PipelineDeps extends AskDeps {
@@ -257,12 +259,23 @@ async function answerListen(
   const startedAt = deps.now();
   const filter = readListen(caller.params);
   if ('code' in filter) return refused(filter, id);
-  const parts = await planListen(route, filter, request, asListing(caller));
+  const { path } = route.config;
+  const { head } = request;
+  const listing = asListing(caller);
+  const lasting = { ...listing, ...carriedParams(caller.params), waiting: () => () => undefined };
+  // By the route of the moment: a listen outlives configurations.
+  const plan = async (): Promise<readonly ListenShare[]> => {
+    const current = deps.routes.get(path);
+    return current === undefined ? [] : planListen(current, filter, { head }, lasting);
+  };
+  let parts = await planListen(route, filter, request, listing);
+  if (deps.routes.get(path) !== route) parts = await plan();
   return deps.subscriptions.listen({
-    route: route.config.path,
+    route: path,
     id,
-    head: request.head,
+    head,
     parts,
+    plan,
     withinMs: Math.max(0, startedAt + ACKNOWLEDGED_WITHIN_MS - deps.now()),
     signal: exchange.signal,
   });

@@ -14,16 +14,17 @@ import fastify, {
 import { type Admission, createAdmission } from '../auth/admission.ts';
 import { formatAddress } from '../config/address.ts';
 import type { Secret } from '../config/secret.ts';
-import type { AdminConfig } from '../config/types.ts';
+import type { Address } from '../config/types.ts';
 import type { LogFields, Logger } from '../observability/log.ts';
 import { mediaType, readHead } from '../protocol/headers.ts';
 import { PURGE_PATH, type PurgeOutcome, type PurgeRequest, readPurge } from './purge.ts';
 
 export interface AdminOptions {
-  /** `config.admin`, where it is not `false`. */
-  readonly admin: AdminConfig;
-  /** The configured names. */
-  readonly upstreams: Iterable<string>;
+  readonly address: Address;
+  /** Of the moment. */
+  readonly token: () => Secret | undefined;
+  /** The configured names, of the moment. */
+  readonly upstreams: () => Iterable<string>;
   /** Drops; resolves when everything that comes afterwards is answered anew. A rejection is 500. */
   readonly purge: (request: PurgeRequest) => Promise<PurgeOutcome>;
   readonly log: Pick<Logger, 'info' | 'error'>;
@@ -48,7 +49,8 @@ const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Makes the admin port; it is not listening yet. */
 export function createAdmin({
-  admin,
+  address,
+  token,
   upstreams,
   purge,
   log,
@@ -68,11 +70,11 @@ export function createAdmin({
     return503OnClosing: false,
     frameworkErrors: (_error, _request, reply) => refuseUnreadable(reply),
   });
-  addChecks(app, admin);
+  addChecks(app, address, token);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.post(PURGE_PATH, async (request, reply) => {
-    const reading = readPurge(request.body as Buffer, upstreams);
+    const reading = readPurge(request.body as Buffer, upstreams());
     if (reading.kind === 'bad') return reply.code(400).send({ error: reading.message });
     const outcome = await purge(reading.request);
     log.info({ ...toldOf(reading.request), ...outcome }, 'purged');
@@ -86,11 +88,11 @@ export function createAdmin({
 
   return {
     async listen() {
-      const { host, port } = admin.address;
+      const { host, port } = address;
       try {
         await app.listen({ host, port });
       } catch (error) {
-        throw Object.assign(error as Error, { address: formatAddress(admin.address), port });
+        throw Object.assign(error as Error, { address: formatAddress(address), port });
       }
       const bound = app.server.address();
       return `http://${formatAddress({ host, port: typeof bound === 'object' && bound !== null ? bound.port : port })}`;
@@ -123,7 +125,7 @@ interface Problem {
 }
 
 /** All of it in one hook, before a byte of a body is looked at. */
-function addChecks(app: FastifyInstance, { address, token }: AdminConfig): void {
+function addChecks(app: FastifyInstance, address: Address, token: () => Secret | undefined): void {
   const admission = createAdmission({ address, hosts: [], origins: [] });
   const isAllowed = createTokenCheck(token);
   app.addHook('onRequest', (request, reply, done) => {
@@ -161,12 +163,12 @@ function problemOf(
 }
 
 /** Compares digests of equal length: how long it takes says nothing about the token. */
-function createTokenCheck(token: Secret | undefined): (authorization: string | undefined) => boolean {
-  if (token === undefined) return () => true;
-  const expected = digest(token.reveal());
+function createTokenCheck(token: () => Secret | undefined): (authorization: string | undefined) => boolean {
   return (authorization) => {
+    const expected = token();
+    if (expected === undefined) return true;
     const [, given = ''] = /^Bearer +([^ ]+)$/i.exec(authorization ?? '') ?? [];
-    return timingSafeEqual(digest(given), expected);
+    return timingSafeEqual(digest(given), digest(expected.reveal()));
   };
 }
 

@@ -39,6 +39,8 @@ const ROW = methodRow('server/discover');
 /** The gateway's own context, when it asks for nobody. */
 const GATEWAY = 'gateway';
 
+const NOT_ASKED: Standing = { kind: 'unseen', why: 'not asked yet' };
+
 export type { Standing } from './standing.ts';
 
 export type Discovered =
@@ -55,6 +57,8 @@ export type Discovered =
 export interface DiscoveryDeps extends AskDeps {
   readonly members: readonly Member[];
   readonly version: string;
+  /** What was known of an upstream before this route was made, by its name. */
+  readonly known?: (upstream: string) => Standing | undefined;
   /** Told when more, or something else, is known of an upstream. */
   readonly onStanding?: (member: Member, standing: Standing, before: Standing) => void;
 }
@@ -74,7 +78,7 @@ export class Discovery {
 
   constructor(deps: DiscoveryDeps) {
     this.#deps = deps;
-    this.#standing = deps.members.map(() => ({ kind: 'unseen', why: 'not asked yet' }));
+    this.#standing = deps.members.map(({ config }) => deps.known?.(config.name) ?? NOT_ASKED);
   }
 
   /** Probes every upstream once; those that do not answer are tried again, ever more seldom. Resolves after the first round or the wait. */

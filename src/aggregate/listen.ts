@@ -8,14 +8,14 @@
 import { isBarred } from '../auth/forward.ts';
 import { isUri, type McpRequest } from '../protocol/classify.ts';
 import { INVALID_PARAMS, type Refusal, refusal } from '../protocol/errors.ts';
-import { memberOf } from '../protocol/json.ts';
+import { memberOf, objectMembers, textOf } from '../protocol/json.ts';
 import { filterOf, isNothing, LIST_FLAGS, type ListenFilter, readFilter } from '../protocol/listen-filter.ts';
 import { META_CAPABILITIES, META_CLIENT_INFO, META_VERSION } from '../protocol/meta.ts';
 import { LIST_METHODS } from '../protocol/methods.ts';
-import type { Params } from '../protocol/params.ts';
+import { keyTexts, type Params } from '../protocol/params.ts';
 import type { Routing } from '../routing/resolve.ts';
 import type { Asking, Member } from './ask.ts';
-import { type Discovery, gatewayMeta } from './discover.ts';
+import { type Discovery, gatewayMeta, gatewayParams } from './discover.ts';
 import type { Learner } from './learn.ts';
 import { TELLS_NOTHING } from './standing.ts';
 
@@ -74,6 +74,24 @@ export function readListen({ bytes, members }: Params): ListenFilter | Refusal {
       data: { uri: odd },
     });
   return filterOf((list) => filter[LIST_FLAGS[list]], [...new Set(uris)], [...new Set(taskIds)]);
+}
+
+/** Of a listen's `_meta` no more is kept: a longer one is asked for as the gateway asks. */
+const CARRIED_META_BYTES = 16 * 1024;
+
+/**
+ * What of the params of a listen is kept as long as it lasts, to find out anew who is asked what: the `_meta` alone, in
+ * bytes of its own. A request may be large, and there are many listens.
+ */
+export function carriedParams({ bytes, meta }: Params): Pick<Asking, 'params' | 'texts'> {
+  const members = meta.filter(({ key }) => key !== 'progressToken');
+  const text = `{${members.map((member) => `${JSON.stringify(member.key)}:${textOf(bytes, member)}`).join(',')}}`;
+  const carried = new TextEncoder().encode(text);
+  const params: Params =
+    carried.length > CARRIED_META_BYTES
+      ? gatewayParams()
+      : { bytes: carried, members: [], meta: objectMembers(carried, 0) ?? [] };
+  return { params, texts: keyTexts(params) };
 }
 
 /** Finds out who is asked what. Who is asked nothing is left out. */

@@ -165,7 +165,8 @@ function supportedOf(data: string | undefined): readonly unknown[] | undefined {
   return Array.isArray(supported) ? supported : undefined;
 }
 
-function readSeen(tail: Uint8Array): Seen | undefined {
+/** What a discover result says; undefined when it is none. */
+export function readSeen(tail: Uint8Array): Seen | undefined {
   const members = tailMembers(tail);
   const capabilities = memberOf(members, 'capabilities');
   const versions = memberOf(members, 'supportedVersions');

@@ -245,6 +245,11 @@ export function createMemoryStore(options: MemoryOptions): Store {
       const dependent = byUri.get(uriName(upstream, field));
       if (dependent !== undefined) for (const slot of [...dependent]) evict(slot, 'invalidated');
     },
+    deleteUpstream(upstream) {
+      for (const slot of [...index.values()])
+        if (slot.entry.upstream === upstream) evict(slot, 'invalidated');
+      held.delete(upstream);
+    },
     heldUris: (upstream) => held.get(upstream)?.keys() ?? [],
     doubtUri(upstream, field, which) {
       for (const slot of byUri.get(uriName(upstream, field)) ?? [])

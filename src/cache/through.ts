@@ -79,6 +79,11 @@ export interface Cache {
   /** Drops what an update of that resource ends, for every caller: see `uris.ts`. */
   invalidateUri(upstream: string, uri: string, by?: Invalidator): Promise<boolean>;
   /**
+   * Drops everything of an upstream here alone, and its place with it: the configuration has another one or none by this
+   * name. Other replicas have configurations of their own.
+   */
+  forget(upstream: string): void;
+  /**
    * What is kept of an upstream's answers, to these methods or all, may be out of date: it is read again at its next
    * use, and only stands in when the upstream fails. Of the other replicas each knows for itself.
    */
@@ -403,6 +408,11 @@ export function createCache(options: CacheOptions): Cache {
     invalidateMethod: (upstream, method, by) => end(upstream, [methodField(method)], 'method', by),
     invalidateKey: (upstream, baseKey, by) => end(upstream, [keyField(baseKey)], 'key', by),
     invalidateUri: (upstream, uri, by) => end(upstream, updatedFields(uri) ?? [methodField(READ)], 'uri', by),
+    forget(upstream) {
+      endHere(upstream, [EVERYTHING]);
+      store.deleteUpstream(upstream);
+      observer.cacheInvalidated(upstream, 'reload', 'upstream');
+    },
     doubt(upstream, methods) {
       for (const method of methods ?? [undefined]) {
         generations.doubt(upstream, method);

@@ -128,6 +128,8 @@ export interface Store {
   delete(key: string): boolean;
   /** Drops the entries of an upstream that depend on a resource: see `uris.ts`. */
   deleteUri(upstream: string, field: string): void;
+  /** Drops all entries of an upstream. */
+  deleteUpstream(upstream: string): void;
   /** What was read of an upstream and is held. */
   heldUris(upstream: string): Iterable<string>;
   /** Marks the entries of an upstream that depend on a resource and pass `which` as doubted. */
@@ -152,10 +154,10 @@ export interface CacheObserver {
   cacheOperation(tier: 'memory', operation: 'set', seconds: number): void;
   cacheInvalidated(
     upstream: string,
-    source: Invalidator | 'replica' | 'resync',
+    source: Invalidator | 'replica' | 'resync' | 'reload',
     scope: 'uri' | 'method' | 'key' | 'upstream',
   ): void;
 }
 
 /** Who says here that something is over. */
-export type Invalidator = 'notification' | 'admin' | 'reload';
+export type Invalidator = 'notification' | 'admin';

@@ -3,7 +3,14 @@ import { parseArgs } from 'node:util';
 import { nearest } from '../config/nearest.ts';
 import { quote } from '../config/problems.ts';
 
-export type CommandName = 'serve' | 'validate' | 'print-config' | 'schema' | 'healthcheck' | 'purge';
+export type CommandName =
+  | 'serve'
+  | 'validate'
+  | 'print-config'
+  | 'schema'
+  | 'healthcheck'
+  | 'purge'
+  | 'inspect';
 
 /** An option. */
 export interface OptionRow {
@@ -42,6 +49,7 @@ export const COMMANDS: readonly CommandRow[] = [
       'With URLs there is no file: one route /mcp over those MCP servers, named by host and port.',
       'An address is host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080; port 0 is a free one.',
       'SIGTERM and SIGINT drain, a second one cuts what still runs.',
+      'The file is read again when it changes, and at SIGHUP; one that is no good changes nothing.',
     ],
     options: [
       CONFIG,
@@ -108,6 +116,30 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     positional: undefined,
   },
+  {
+    name: 'inspect',
+    usage:
+      'headgate inspect [--bearer-file FILE] [--read URI] [--timeout TIME] [--json] [URL | -c FILE --upstream NAME]',
+    summary: 'look at one MCP server as the gateway would, and say what is wrong with it',
+    details: [
+      'Reads its lists and a few resources, and asks what a server must refuse; never calls a tool, gets a prompt or',
+      'changes anything. Exits with 0 when there are no violations, with 1 when there are, or when nobody answers.',
+      'A token can also stand in HEADGATE_BEARER. With -c FILE --upstream NAME it asks as that upstream is configured.',
+    ],
+    options: [
+      CONFIG,
+      { name: 'upstream', value: 'NAME', help: 'an upstream of the configuration, with its credential' },
+      { name: 'bearer-file', value: 'FILE', help: 'a file with the bearer token to send' },
+      { name: 'read', value: 'URI', help: 'the resource to read, in place of the first five listed' },
+      {
+        name: 'timeout',
+        value: 'TIME',
+        help: 'longest wait for an answer, such as 10s (default: 10s, or that of the configuration)',
+      },
+      { name: 'json', value: undefined, help: 'the report for machines' },
+    ],
+    positional: 'URL',
+  },
 ];
 
 export type CommandLine =
@@ -140,7 +172,8 @@ export function readCommandLine(args: readonly string[]): CommandLine {
   const command = COMMANDS.find(({ name }) => name === first);
   if (command !== undefined) return readCommand(command, rest);
   if (first.startsWith('-')) return bad(`unknown option ${quote(first)} before a command; ${KNOWN_COMMANDS}`);
-  if (/^https?:/.test(first)) return bad('a URL needs a command before it: headgate serve URL');
+  if (/^https?:/.test(first))
+    return bad('a URL needs a command before it: headgate serve URL, or headgate inspect URL');
   return unknownCommand(first);
 }
 

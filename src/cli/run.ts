@@ -14,6 +14,7 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   schema: async () => (await import('./commands.ts')).printSchema,
   healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
   purge: async () => (await import('./purge.ts')).purge,
+  inspect: async () => (await import('./inspect.ts')).inspectServer,
 };
 
 /**

@@ -4,7 +4,8 @@ import { packageVersion } from '../config/files.ts';
 import type { Overrides } from '../config/normalize.ts';
 import type { Address, HeadgateConfig } from '../config/types.ts';
 import type { Running, startGateway } from '../gateway.ts';
-import { loadFile, loadUrls } from './source.ts';
+import { Reloader } from './reloader.ts';
+import { loadFile, loadUrls, type Source } from './source.ts';
 import { type CommandInput, complain, EXIT, type Terminal } from './terminal.ts';
 
 /** Runs until a signal ends it; resolves with the exit code. A test passes its own `start`. */
@@ -26,34 +27,48 @@ export async function serve(
     positionals.length > 0
       ? loadUrls(positionals, terminal, overrides.value)
       : await loadFile(options.config, terminal, overrides.value);
-  return source.kind === 'exit' ? source.code : run(source.config, terminal, start);
+  return source.kind === 'exit' ? source.code : run(source, terminal, start);
 }
 
 /** The gateway is loaded once there is a configuration for it: a bad one is told at once. */
 const loadAndStart: typeof startGateway = async (config, io) =>
   (await import('../gateway.ts')).startGateway(config, io);
 
-async function run(config: HeadgateConfig, terminal: Terminal, start: typeof startGateway): Promise<number> {
+async function run(
+  { config, file }: Extract<Source, { kind: 'loaded' }>,
+  terminal: Terminal,
+  start: typeof startGateway,
+): Promise<number> {
   const signals = catchSignals(terminal);
+  let reloader: Reloader | undefined;
   try {
     const running = await start(config, {
       stdout: terminal.stdout,
       stderr: terminal.stderr,
       version: packageVersion(),
     });
-    signals.attach(running);
+    reloader = file && new Reloader(file, running);
+    signals.attach(running, reloader);
     return await running.done;
   } catch (error) {
     complain(terminal, explainStartFailure(error, config));
     return EXIT.failed;
   } finally {
+    reloader?.close();
     signals.release();
   }
 }
 
-/** The first SIGTERM or SIGINT drains, the second forces; one that comes during start-up is not lost. */
+const NOTHING_TO_RELOAD =
+  'SIGHUP: there is no file that could be read again; the running configuration stays';
+
+/**
+ * The first SIGTERM or SIGINT drains, the second forces; SIGHUP reloads. None that comes during start-up is lost.
+ */
 function catchSignals(terminal: Terminal) {
   let running: Running | undefined;
+  let reloader: Reloader | undefined;
+  let hungUp = false;
   let count = 0;
   let first: NodeJS.Signals = 'SIGTERM';
   const stop = (signal: NodeJS.Signals) => {
@@ -65,8 +80,11 @@ function catchSignals(terminal: Terminal) {
     // Nothing runs that could be forced: the next signal ends the process as it would any other.
     else release();
   };
-  const reload = () =>
-    complain(terminal, 'SIGHUP: reload is not yet supported; the running configuration stays');
+  const reload = () => {
+    hungUp = true;
+    if (reloader !== undefined) void reloader.now('SIGHUP');
+    else if (running !== undefined) complain(terminal, NOTHING_TO_RELOAD);
+  };
   function release(): void {
     terminal.off('SIGTERM', stop);
     terminal.off('SIGINT', stop);
@@ -77,8 +95,10 @@ function catchSignals(terminal: Terminal) {
   terminal.on('SIGHUP', reload);
   return {
     release,
-    attach(started: Running): void {
+    attach(started: Running, reloading: Reloader | undefined): void {
       running = started;
+      reloader = reloading;
+      if (hungUp) reload();
       if (count > 0) running.shutdown(first);
       if (count > 1) running.force();
     },

@@ -1,6 +1,15 @@
 /** From command-line options to a configuration, or to the exit code of a failure that has been printed. */
+import { createHash } from 'node:crypto';
 import { TEN_LINE_EXAMPLE } from '../config/example.ts';
-import { DEFAULT_FILES, decodeText, findDefaultFile, MAX_FILE_BYTES, readTextFile } from '../config/files.ts';
+import {
+  DEFAULT_FILES,
+  decodeText,
+  findDefaultFile,
+  MAX_FILE_BYTES,
+  type ReadFile,
+  readFailure,
+  readTextFile,
+} from '../config/files.ts';
 import { fromUrls, type LoadResult, loadConfig, STANDARD_INPUT } from '../config/load.ts';
 import type { Overrides } from '../config/normalize.ts';
 import type { HeadgateConfig } from '../config/types.ts';
@@ -12,8 +21,49 @@ export type Source =
       readonly config: HeadgateConfig;
       readonly name: string;
       readonly warningCount: number;
+      /** What was read; absent where there is nothing to read again. */
+      readonly file?: ConfigFile;
     }
   | { readonly kind: 'exit'; readonly code: number };
+
+/** What was made of a file at one time. */
+export interface Reading {
+  readonly result: LoadResult;
+  /** The file, and those that it refers to. */
+  readonly files: readonly string[];
+  /** Differs where the content of any of them does. */
+  readonly digest: string;
+}
+
+/** A configuration that can be read again. */
+export interface ConfigFile {
+  readonly name: string;
+  /** What the configuration in use was made of. */
+  readonly first: Reading;
+  read(): Reading;
+}
+
+/** Reads a configuration, and notes what was read for it. */
+function readNoting(source: string, env: Terminal['env'], overrides: Overrides, readFile: ReadFile): Reading {
+  const files = new Set<string>([source]);
+  const hash = createHash('sha256');
+  const note = (path: string, what: string): void => {
+    hash.update(`${path.length}:${path}${what.length}:${what}`);
+  };
+  const noting: ReadFile = (path) => {
+    files.add(path);
+    try {
+      const text = readFile(path);
+      note(path, text);
+      return text;
+    } catch (error) {
+      note(path, readFailure(error));
+      throw error;
+    }
+  };
+  const result = loadConfig(source, env, noting, overrides);
+  return { result, files: [...files], digest: hash.digest('hex') };
+}
 
 /** Loads `-c FILE`, or the first default file; prints its problems and warnings. */
 export async function loadFile(
@@ -34,7 +84,10 @@ export async function loadFile(
   const typed = source === STANDARD_INPUT ? await readStandardInput(terminal) : undefined;
   const readFile = (path: string) =>
     path === STANDARD_INPUT && typed !== undefined ? decodeText(typed) : readTextFile(path);
-  return conclude(loadConfig(source, terminal.env, readFile, overrides), name, EXIT.failed, terminal);
+  const read = (): Reading => readNoting(source, terminal.env, overrides, readFile);
+  const first = read();
+  const loaded = conclude(first.result, name, EXIT.failed, terminal);
+  return loaded.kind === 'exit' || typed !== undefined ? loaded : { ...loaded, file: { name, first, read } };
 }
 
 /** The configuration of `serve URL…`; what is wrong with it is wrong with the command line. */

@@ -60,8 +60,17 @@ function checkListeners(draft: Draft, report: Report): void {
 
 function checkAdmin(draft: Draft, report: Report): void {
   const address = adminAddress(draft);
-  // A token that is no good has its own problem.
-  if (!address || isLoopback(address.host) || report.has(['admin', 'token'])) return;
+  if (!address || isLoopback(address.host)) return;
+  if (report.has(['admin', 'token'])) {
+    const { admin } = draft;
+    // One that is no good has its own problem.
+    if (typeof admin === 'object' && 'token' in admin && admin.token !== undefined)
+      report.warn(
+        ['admin'],
+        'reachable from other machines: whoever has the token drops what is cached; listen on 127.0.0.1 unless that is meant',
+      );
+    return;
+  }
   report.error(
     ['admin'],
     `write ${ADMIN_TOKEN}, or an address such as 127.0.0.1:9901: beyond loopback it needs a token`,
@@ -87,10 +96,29 @@ function checkUpstream(name: string, upstream: AuthoredUpstream, report: Report)
   if (cache.ttl.default > cache.ttl.max) {
     report.error(['upstreams', name, 'cache', 'ttl', 'default'], 'write no more than ttl.max');
   }
+  checkTimesToLive(name, upstream, report);
   if (cache.scope === 'public' && auth.type === 'forward') {
     report.warn(
       ['upstreams', name, 'cache', 'scope'],
       "public shows every caller what was answered to another's credential; write respect unless that is meant",
+    );
+  }
+}
+
+/** Whatever changes without a notification is served as it was for that long. */
+const LONG_MS = 24 * 3_600_000;
+
+function checkTimesToLive(name: string, { cache }: AuthoredUpstream, report: Report): void {
+  const times: readonly (readonly [Path, number])[] = [
+    [['ttl', 'default'], cache.ttl.default],
+    [['ttl', 'max'], cache.ttl.max],
+    ...cache.rules.map(({ ttl }, index) => [['rules', index, 'ttl'], ttl] as const),
+  ];
+  for (const [path, ms] of times) {
+    if (ms <= LONG_MS) continue;
+    report.warn(
+      ['upstreams', name, 'cache', ...path],
+      'longer than a day: what changes without a notification is served as it was until then; write 24h or less unless that is meant',
     );
   }
 }

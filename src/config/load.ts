@@ -1,5 +1,6 @@
 /** The door of this room: a file, or URLs, in; the normalised configuration, or every problem at once, out. */
 import { checkDraft } from './checks.ts';
+import { checkReach } from './checks-reach.ts';
 import { type Document, documentWithoutFile, readDocument } from './document.ts';
 import { type Draft, parseAuthored } from './draft.ts';
 import { type Environment, expand } from './expand.ts';
@@ -79,7 +80,9 @@ function conclude(
   const problems: Problem[] = [...read.problems, ...found.map((finding) => toProblem(finding, document))];
   // A value that has its problem is not looked at again: a stand-in took its place.
   const faulty = [...read.failed, ...found.map(({ path }) => path)];
-  checkDraft(override<Draft>(parsed.draft, overrides), reportInto(problems, document, faulty));
+  const report = reportInto(problems, document, faulty);
+  checkDraft(override<Draft>(parsed.draft, overrides), report);
+  if (parsed.kind === 'whole') checkReach(parsed.authored, report);
   const sorted = sortProblems(problems);
   if (parsed.kind === 'pieces' || sorted.some(({ severity }) => severity === 'error')) {
     return { kind: 'invalid', problems: sorted };

@@ -6,6 +6,7 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Admission } from '../auth/admission.ts';
 import type { ListenConfig } from '../config/types.ts';
 import type { StreamKind } from '../observability/labels.ts';
 import type { Refusal } from '../protocol/errors.ts';
@@ -20,13 +21,20 @@ import { dataLines, EVENT_CLOSE, EVENT_OPEN } from './events.ts';
 import { Heart } from './heart.ts';
 import type { Shedding } from './shedding.ts';
 import type { Sweeper } from './sweeper.ts';
-import type { TransportRules } from './transport.ts';
+
+/** What a reload replaces: each request takes what holds when it needs it. */
+export interface EdgeSettings {
+  limits: ListenConfig['limits'];
+  headerCount: number;
+  paths: ReadonlySet<string>;
+  admission: Admission;
+  cors: Cors;
+  clientOf: AccountContext['clientOf'];
+}
 
 /** What all requests of a listener share. */
-export interface EdgeContext extends TransportRules, AccountContext {
-  readonly limits: ListenConfig['limits'];
+export interface EdgeContext extends EdgeSettings, Omit<AccountContext, 'clientOf'> {
   readonly handle: Handle;
-  readonly cors: Cors;
   readonly sweeper: Sweeper;
   readonly shedding: Shedding;
   /** Called when a drain begins: who waits for a client's next request waits in vain. */

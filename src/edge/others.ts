@@ -22,14 +22,13 @@ export function addOthers(app: FastifyInstance, context: EdgeContext): void {
     if (problem === undefined) done();
     else refuse(context, request, reply, problem);
   });
-  for (const url of context.paths) {
-    app.route({
-      method: 'OPTIONS',
-      url,
-      onRequest: (request, reply) => preflight(context, request, reply),
-      handler: () => {},
-    });
-  }
+  // For any path, as paths come and go: the hook above has refused those that are not served.
+  app.route({
+    method: 'OPTIONS',
+    url: '*',
+    onRequest: (request, reply) => preflight(context, request, reply),
+    handler: () => {},
+  });
 }
 
 /** What Fastify cannot route at all. */
@@ -47,7 +46,7 @@ function problemOf(context: EdgeContext, { raw, is404 }: FastifyRequest): Refusa
   return (
     versionProblem(httpVersion) ??
     admissionProblem({ head, httpVersion }, authority, context.admission) ??
-    (is404 ? unserved : undefined)
+    (is404 || !context.paths.has(path) ? unserved : undefined)
   );
 }
 

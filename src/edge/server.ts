@@ -14,7 +14,7 @@ import { createClientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
 import { type Drain, type DrainResult, startDrain } from './drain.ts';
 import { onCollected } from './endpoint.ts';
-import type { EdgeContext, Live } from './live.ts';
+import type { EdgeContext, EdgeSettings, Live } from './live.ts';
 import { createMcpServer } from './mcp-server.ts';
 import { Shedding } from './shedding.ts';
 import { type Check, createStatus } from './status.ts';
@@ -40,15 +40,26 @@ export interface Edge {
    * its `address` and `port` those of the configuration; nothing is left open then.
    */
   listen(): Promise<{ readonly mcp: string; readonly status: string }>;
+  /**
+   * Takes up another configuration: what comes from now on is held to it. Listens of a route that is no more are ended.
+   * Addresses, and the limits that Node itself keeps, stay.
+   */
+  reconfigure(config: HeadgateConfig): void;
+  /** Calls when every request that is open now is over, listens aside. @returns stops looking. */
+  whenOver(then: () => void): () => void;
   /** Shuts down gracefully, once; later calls get the same result. */
   drain(): Promise<DrainResult>;
   /** Cuts off what a drain is still waiting for; begins one if there is none. */
   force(): void;
 }
 
+/** How often it is looked whether requests are over that nobody waits for. */
+const LOOK_MS = 250;
+
 /** Makes the edge of a gateway. */
 export function createEdge(options: EdgeOptions): Edge {
-  const { config, metrics, checks } = options;
+  const { metrics, checks } = options;
+  let { config } = options;
   const context = createContext(options);
   const mcp = createMcpServer(config.listen, context);
   const status = createStatus({ metrics, checks: () => checksOf(context, checks) });
@@ -79,6 +90,22 @@ export function createEdge(options: EdgeOptions): Edge {
         throw error;
       }
     },
+    reconfigure(next) {
+      config = next;
+      Object.assign(context, settingsOf(next));
+      for (const live of context.open)
+        if (live.route !== undefined && !context.paths.has(live.route)) live.endListen?.();
+    },
+    whenOver(then) {
+      const before = [...context.open].filter((live) => live.endListen === undefined);
+      const timer = setInterval(() => {
+        if (before.some((live) => !live.over && live.endListen === undefined)) return;
+        clearInterval(timer);
+        then();
+      }, LOOK_MS);
+      timer.unref();
+      return () => clearInterval(timer);
+    },
     drain: () => begin().done,
     force: () => begin().force(),
   };
@@ -96,12 +123,25 @@ async function open(app: FastifyInstance, address: Address): Promise<string> {
   return `http://${formatAddress({ host: address.host, port })}`;
 }
 
-function createContext({ config, handle, metrics, log, now, onClosing }: EdgeOptions): EdgeContext {
-  const { listen } = config;
-  const { limits } = listen;
+/** What a reload may change. */
+function settingsOf(config: HeadgateConfig): EdgeSettings {
+  const { listen, routes } = config;
   const admission = createAdmission(listen);
   const clientAddress = createClientAddress(listen.trustedProxies);
   const proxied = listen.trustedProxies.length > 0;
+  return {
+    limits: listen.limits,
+    headerCount: listen.limits.headerCount,
+    paths: new Set(routes.map((route) => route.path)),
+    admission,
+    cors: createCors(config, admission),
+    clientOf: ({ socket, headers }: IncomingMessage) =>
+      clientAddress(socket.remoteAddress, proxied ? String(headers['x-forwarded-for'] ?? '') : undefined),
+  };
+}
+
+function createContext({ config, handle, metrics, log, now, onClosing }: EdgeOptions): EdgeContext {
+  const { limits } = config.listen;
   const open = new Roster<Live>();
   const shedding = new Shedding({
     now,
@@ -113,18 +153,12 @@ function createContext({ config, handle, metrics, log, now, onClosing }: EdgeOpt
     },
   });
   return {
-    limits,
-    headerCount: limits.headerCount,
-    paths: new Set(config.routes.map((route) => route.path)),
-    admission,
-    cors: createCors(config, admission),
+    ...settingsOf(config),
     handle,
     metrics,
     log,
     now,
     sweeper: new Sweeper(Math.min(limits.bodyIdleMs, limits.requestTimeoutMs), now),
-    clientOf: ({ socket, headers }: IncomingMessage) =>
-      clientAddress(socket.remoteAddress, proxied ? String(headers['x-forwarded-for'] ?? '') : undefined),
     shedding,
     onClosing: onClosing ?? (() => undefined),
     collected: onCollected,

@@ -35,8 +35,10 @@ import type { Holder } from './tickets.ts';
 export interface LegacyRoute {
   /** The caller's context. */
   readonly identify: (head: Head) => string;
-  /** Whether older clients are served there. */
-  readonly legacyClients: boolean;
+  readonly config: {
+    /** Whether older clients are served there. */
+    readonly legacyClients: boolean;
+  };
   /** What of a head is kept where something outlives its request. */
   readonly carried: (head: Head) => Head;
 }
@@ -44,6 +46,7 @@ export interface LegacyRoute {
 export interface LegacyDeps {
   /** The request path, which speaks this revision. */
   readonly handle: Handle;
+  /** Those of the moment: a reload writes it. */
   readonly routes: ReadonlyMap<string, LegacyRoute>;
   /** Monotonic milliseconds. */
   readonly now: () => number;
@@ -110,7 +113,7 @@ export class Clients {
     const { head, verb } = inbound;
     const route = this.#deps.routes.get(inbound.route);
     // The request path knows of POST alone.
-    if (route?.legacyClients !== true)
+    if (route?.config.legacyClients !== true)
       return verb === undefined
         ? this.#deps.handle(inbound, exchange)
         : refused(METHOD_NOT_ALLOWED, undefined);

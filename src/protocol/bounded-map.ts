@@ -59,6 +59,11 @@ export class BoundedMap<K, V> {
     return this.#oldest && [this.#oldest.key, this.#oldest.value];
   }
 
+  /** The oldest first. */
+  *entries(): Generator<[K, V]> {
+    for (let entry = this.#oldest; entry !== undefined; entry = entry.newer) yield [entry.key, entry.value];
+  }
+
   delete(key: K): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;

@@ -66,8 +66,23 @@ export class Edition {
   #refusedTicket = 0;
   #mark: { readonly extent: 'whole' | 'part'; readonly untilMs: number; readonly ticket: number } | undefined;
 
+  /** As much of another as outlasts the walks that are under way: what it names, and how far it is known. */
+  static from(other: Edition): Edition {
+    const edition = new Edition();
+    for (const [id, ticket] of other.#ids) edition.#ids.set(id, ticket);
+    edition.#begunTicket = other.#begunTicket;
+    edition.#wholeTicket = other.#wholeTicket;
+    edition.#refusedTicket = other.#refusedTicket;
+    edition.#mark = other.#mark;
+    return edition;
+  }
+
   has(id: string): boolean {
     return this.#ids.has(id);
+  }
+
+  get size(): number {
+    return this.#ids.size;
   }
 
   ids(): Iterable<string> {

@@ -54,6 +54,19 @@ export class Ledger {
     this.#templates = templates;
   }
 
+  /** Takes in what another holds, of the same upstream; what there is no room for, as if it had never been learnt. */
+  adopt(other: Ledger): void {
+    for (const [name, edition] of other.#editions) {
+      const bytes = other.#weight(edition);
+      if (this.#count + edition.size > this.#bound.count || this.#bytes + bytes > this.#bound.bytes) continue;
+      // What there was room for together finds it again.
+      for (const id of edition.ids()) this.#indexed(id);
+      this.#editions.set(name, Edition.from(edition));
+      this.#count += edition.size;
+      this.#bytes += bytes;
+    }
+  }
+
   /** Ids held: one named in two editions counts twice. */
   get count(): number {
     return this.#count;
@@ -120,6 +133,12 @@ export class Ledger {
     this.#bytes -= this.#cost(id);
     if (this.#templates !== undefined && !this.has(id))
       this.#templates.index.remove(id, this.#templates.rank);
+  }
+
+  #weight(edition: Edition): number {
+    let bytes = EDITION_BYTES;
+    for (const id of edition.ids()) bytes += this.#cost(id);
+    return bytes;
   }
 
   #cost(id: string): number {

@@ -39,6 +39,19 @@ export class Lessons {
     this.#bound = bound;
   }
 
+  /** Takes in what another was taught by upstreams that are still there. @param ranks its ranks, to those of here. */
+  adopt(other: Lessons, ranks: ReadonlyMap<number, number>): void {
+    for (const kind of Object.keys(this.#ledgers) as Owned[])
+      for (const [before, after] of ranks) {
+        const ledger = other.find(kind, before);
+        if (ledger !== undefined) this.ledger(kind, after).adopt(ledger);
+      }
+    for (const [uri, before] of other.#told.entries()) {
+      const after = ranks.get(before);
+      if (after !== undefined) this.remember(uri, after);
+    }
+  }
+
   get count(): number {
     return this.#told.size + this.#sum((ledger) => ledger.count);
   }

@@ -49,6 +49,23 @@ export class Ownership {
     this.#rankCount = rankCount;
   }
 
+  /**
+   * Takes in what another one knows of upstreams that are as they were, when a route has changed: nothing may have to be
+   * listed again to reach what is cached. What the other learns from then on stays there.
+   * @param ranks of those upstreams: there, to here.
+   */
+  adopt(other: Ownership, ranks: ReadonlyMap<number, number>): void {
+    this.#drawn = Math.max(this.#drawn, other.#drawn);
+    this.#shared.adopt(other.#shared, ranks);
+    for (const [context, lessons] of other.#contexts.entries())
+      this.#teach({ kind: 'context', context }, (own) => own.adopt(lessons, ranks));
+    for (const [key, ticket] of other.#forgotten) {
+      const [kind = '', rank] = key.split(' ');
+      const after = ranks.get(Number(rank));
+      if (after !== undefined) this.#forgotten.set(`${kind} ${after}`, ticket);
+    }
+  }
+
   /** A number above all drawn before: to be drawn before a page is asked for, see `edition.ts`. */
   ticket(): number {
     return ++this.#drawn;

@@ -78,6 +78,11 @@ export class Hub {
     this.#deps = deps;
   }
 
+  /** The name of the upstream. */
+  get upstream(): string {
+    return this.#deps.upstream.name;
+  }
+
   /** Whether a stream is open; undefined while there is nothing to listen for, or nothing is offered. */
   get isOpen(): boolean | undefined {
     const state = this.#listening?.state;

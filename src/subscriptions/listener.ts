@@ -54,12 +54,14 @@ interface Source {
 export class Listener implements Feed {
   readonly #id: string;
   readonly #onStop: () => void;
-  readonly #sources: Source[];
+  #sources: Source[];
   /** Called when something may have been decided; undefined once it is acknowledged. */
   #onDecided: (() => void) | undefined;
   #outlet: Outlet | undefined;
   #blocked = false;
   readonly #pending = new Map<string, Message>();
+  /** What was acknowledged; undefined until then. */
+  #promised: ListenFilter | undefined;
   #stopped = false;
 
   /** @param id JSON text of the listen's id. */
@@ -96,7 +98,8 @@ export class Listener implements Feed {
       else if (!isNothing(without(source.share.filter, source.honoured))) source.seat.narrow(counted);
     }
     // No resource is asked of two.
-    return together(this.#sources.map((source) => source.honoured.filter));
+    this.#promised = together(this.#sources.map((source) => source.honoured.filter));
+    return this.#promised;
   }
 
   start(outlet: Outlet): void {
@@ -145,6 +148,40 @@ export class Listener implements Feed {
     source.honoured = new Coverage(filter);
     source.unheard = without(filter, new Coverage(source.seat.fate().honoured));
     this.#sources.push(source);
+  }
+
+  /**
+   * Somebody else has what was asked for: it is listened to there from now on. What was acknowledged stays so, and of all
+   * that comes from somebody else now the client is told that it may have changed.
+   */
+  replan(shares: readonly Share[]): void {
+    if (this.#stopped) return;
+    const promised = this.#promised;
+    const before = this.#sources;
+    this.#sources = shares.map((share) => {
+      const wanted =
+        promised === undefined ? share : { ...share, filter: within(share.filter, new Coverage(promised)) };
+      return before.find((source) => isSame(source.share, wanted)) ?? this.#join(wanted);
+    });
+    for (const source of before) if (!this.#sources.includes(source)) source.seat.leave();
+    if (promised === undefined) return this.#onDecided?.();
+    const other = promised.resourceSubscriptions.filter(
+      (uri) => hubOf(before, uri) !== hubOf(this.#sources, uri),
+    );
+    for (const source of this.#sources) {
+      if (before.includes(source)) continue;
+      const { filter } = source.share;
+      source.honoured = new Coverage(filter);
+      source.unheard = without(filter, new Coverage(source.seat.fate().honoured));
+    }
+    this.#tellAll({ ...promised, resourceSubscriptions: other });
+  }
+
+  /** Of what was acknowledged something is listened to nowhere at present. */
+  get isMissing(): boolean {
+    if (this.#promised === undefined || this.#stopped) return false;
+    const heard = new Coverage(together(this.#sources.map((source) => source.honoured.filter)));
+    return !isNothing(without(this.#promised, heard));
   }
 
   #isDecided(): boolean {
@@ -219,4 +256,17 @@ export class Listener implements Feed {
   #write(message: Message): void {
     this.#blocked = this.#outlet?.write(stamped(message, this.#id)) === false;
   }
+}
+
+function isSame(one: Share, other: Share): boolean {
+  return (
+    one.hub === other.hub &&
+    one.audience === other.audience &&
+    JSON.stringify(one.filter) === JSON.stringify(other.filter)
+  );
+}
+
+/** Where changes of a resource are heard. */
+function hubOf(sources: readonly Source[], uri: string): Hub | undefined {
+  return sources.find(({ share }) => share.filter.resourceSubscriptions.includes(uri))?.share.hub;
 }

@@ -6,12 +6,12 @@ import { callerHeaders, ownCredential } from '../auth/forward.ts';
 import type { UpstreamConfig } from '../config/types.ts';
 import type { Reply } from '../protocol/exchange.ts';
 import type { Head } from '../protocol/headers.ts';
-import type { ListenFilter, ListName } from '../protocol/listen-filter.ts';
+import { type ListenFilter, type ListName, NOTHING } from '../protocol/listen-filter.ts';
 import { CURRENT_VERSION } from '../protocol/meta.ts';
 import type { Signal } from '../protocol/signal.ts';
 import type { Upstream } from '../upstream/types.ts';
 import { Hub, type HubDeps } from './hub.ts';
-import { Listener } from './listener.ts';
+import { Listener, type Share } from './listener.ts';
 import { acknowledged, completed, stamped } from './messages.ts';
 import { Watch } from './watch.ts';
 
@@ -49,18 +49,23 @@ export interface ListenOrder {
   readonly id: string;
   readonly head: Head;
   readonly parts: readonly ListenShare[];
+  /** Finds out anew who is asked what: of a route that has changed. *Never* rejects. */
+  readonly plan: () => Promise<readonly ListenShare[]>;
   /** How long the acknowledgment may take. */
   readonly withinMs: number;
   /** Fires when the client has left. */
   readonly signal: Signal;
 }
 
+/** What of a listen's request is kept. */
+type Kept = Pick<ListenOrder, 'head' | 'plan'>;
+
 export class Subscriptions {
   readonly #deps: SubscriptionsDeps;
   readonly #hubs = new Map<string, Hub>();
   readonly #watches = new Map<string, { readonly watch: Watch; readonly hub: Hub }>();
-  /** By route; each with the head of its request. */
-  readonly #listeners = new Map<string, Map<Listener, Head>>();
+  /** By route; each with what of its request is kept. */
+  readonly #listeners = new Map<string, Map<Listener, Kept>>();
   /** By route and name, what upstreams tell of their lists. */
   readonly #announced = new Map<string, Map<string, Announcement>>();
 
@@ -86,18 +91,12 @@ export class Subscriptions {
   }
 
   /** Opens a client's listen. *Never* rejects. */
-  async listen({ route, id, head, parts, withinMs, signal }: ListenOrder): Promise<Reply> {
-    const listeners = this.#listeners.get(route) ?? new Map<Listener, Head>();
+  async listen({ route, id, head, parts, plan, withinMs, signal }: ListenOrder): Promise<Reply> {
+    const listeners = this.#listeners.get(route) ?? new Map<Listener, Kept>();
     this.#listeners.set(route, listeners);
-    const shares = parts.map(({ config, filter, meta, admits, audience }) => ({
-      upstream: config.name,
-      hub: this.#hub(config, callerHeaders(config, head), meta),
-      filter,
-      admits,
-      audience: `${route} ${audience}`,
-    }));
+    const shares = this.#shares(route, head, parts);
     const listener: Listener = new Listener(id, shares, () => listeners.delete(listener));
-    listeners.set(listener, head);
+    listeners.set(listener, { head, plan });
     const leave = (): void => listener.stop();
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
@@ -112,20 +111,71 @@ export class Subscriptions {
 
   /** An upstream of this route is there that was not before: its lists are news. */
   arrived(route: string, lists: Iterable<ListName>): void {
-    for (const listener of this.#listeners.get(route)?.keys() ?? []) listener.arrived(lists);
+    for (const [listener, kept] of this.#listeners.get(route) ?? []) {
+      listener.arrived(lists);
+      if (listener.isMissing) void this.#replan(route, listener, kept);
+    }
+  }
+
+  /** A route has changed: whoever listens there hears from those who have now what it asked for, and is told so. */
+  async replan(route: string): Promise<void> {
+    const all = [...(this.#listeners.get(route) ?? [])];
+    await Promise.all(all.map(([listener, kept]) => this.#replan(route, listener, kept)));
+  }
+
+  /** An upstream is there no more, or is another one: nothing of it is listened to. */
+  forget(upstream: string): void {
+    this.unwatch(upstream);
+    for (const announced of this.#announced.values()) announced.delete(upstream);
+    for (const [key, hub] of this.#hubs) {
+      if (hub.upstream !== upstream) continue;
+      this.#hubs.delete(key);
+      hub.close();
+    }
+  }
+
+  /** What is held of an upstream is not listened for any more. */
+  unwatch(upstream: string): void {
+    const watched = this.#watches.get(upstream);
+    this.#watches.delete(upstream);
+    watched?.watch.close();
+    watched?.hub.askOwn(NOTHING);
   }
 
   /** An upstream of this route says what it tells; of what its clients were promised, they hear from it, too. */
   announced(route: string, announcement: Announcement): void {
     const known = this.#announced.get(route) ?? new Map<string, Announcement>();
     this.#announced.set(route, known.set(announcement.config.name, announcement));
-    for (const [listener, head] of this.#listeners.get(route) ?? [])
+    for (const [listener, { head }] of this.#listeners.get(route) ?? [])
       this.#widen(listener, head, announcement);
+  }
+
+  /** What upstreams of this route have said holds no more: they are other ones, or thought of otherwise. */
+  unannounced(route: string): void {
+    this.#announced.delete(route);
   }
 
   close(): void {
     for (const { watch } of this.#watches.values()) watch.close();
     for (const hub of this.#hubs.values()) hub.close();
+  }
+
+  async #replan(route: string, listener: Listener, { head, plan }: Kept): Promise<void> {
+    const parts = await plan();
+    if (this.#listeners.get(route)?.has(listener) !== true) return;
+    listener.replan(this.#shares(route, head, parts));
+    for (const announcement of this.#announced.get(route)?.values() ?? [])
+      this.#widen(listener, head, announcement);
+  }
+
+  #shares(route: string, head: Head, parts: readonly ListenShare[]): Share[] {
+    return parts.map(({ config, filter, meta, admits, audience }) => ({
+      upstream: config.name,
+      hub: this.#hub(config, callerHeaders(config, head), meta),
+      filter,
+      admits,
+      audience: `${route} ${audience}`,
+    }));
   }
 
   #widen(listener: Listener, head: Head, { config, meta, lists }: Announcement): void {

@@ -43,6 +43,11 @@ const NAMED: Readonly<Record<string, string>> = {
   'aggregate/item MAX_ITEM_BYTES': 'item of a list',
   'aggregate/learn LEARN_MS': 'walking a list to find an owner, list without a ttl',
   'aggregate/learn LISTED_MS': 'walking a list to find an owner, list without a ttl',
+  'config/watch QUIET_MS': 'following the configuration',
+  'config/watch MOST_MS': 'following the configuration',
+  'config/watch LOOK_MS': 'following the configuration',
+  'cli/reloader SETTLE_MS': 'following the configuration',
+  'cli/reloader MAX_SETTLES': 'following the configuration',
   'aggregate/listen FILTER_CHARS': "filter of a client's listen",
   'aggregate/listen FILTER_NAME_CHARS': "filter of a client's listen",
   'aggregate/listen FILTER_TASKS': "filter of a client's listen",
@@ -85,6 +90,9 @@ const NAMED: Readonly<Record<string, string>> = {
   'admin/server MAX_BODY_BYTES': 'request on the admin port',
   'admin/server REQUEST_TIMEOUT_MS': 'request on the admin port',
   'cli/healthcheck TIMEOUT_MS': 'waiting in `headgate healthcheck`, in `headgate purge`',
+  'cli/inspect TIMEOUT_MS': 'waiting in `headgate inspect`, a list that it walks',
+  'inspect/lists MAX_ITEMS': 'waiting in `headgate inspect`, a list that it walks',
+  'inspect/lists MAX_LIST_BYTES': 'waiting in `headgate inspect`, a list that it walks',
   'cli/purge TIMEOUT_MS': 'waiting in `headgate healthcheck`, in `headgate purge`',
   'config/document MAX_DEPTH': 'nesting, string, secret in the configuration',
   'config/document MAX_NODES': 'configuration file',
@@ -213,7 +221,34 @@ const NAMED: Readonly<Record<string, string>> = {
 const SIZE_OF_MEMORY = 'what something is taken to cost, not how much of it there may be';
 const INNER = 'only the pace or the shape of work: no request fails or is changed by it';
 /** Numbers that nobody meets, and why. */
+const INSPECTED = 'what `headgate inspect` looks at and shows: no request of anybody passes there';
 const UNNAMED: Readonly<Record<string, string>> = {
+  'reload TOLD_PROBLEMS': 'how many problems one line of the log tells of',
+  'aggregate/listen CARRIED_META_BYTES':
+    'what is kept of the `_meta` of a listen: beyond it the gateway’s own stands in',
+  'config/watch MAX_LINKS': 'as many links as systems follow',
+  'edge/server LOOK_MS': INNER,
+  'config/checks LONG_MS': 'from where on a time to live gets a warning',
+  'config/checks-reach EFFORT_STEPS': 'work for warnings: what is beyond it gets none',
+  'config/covers QUICK_STEPS': INNER,
+  'config/covers SIMPLE_CHARS': 'templates that are longer get no warning',
+  'inspect/asker LOOKED_AT_BYTES': INSPECTED,
+  'inspect/checks MAX_BYTES': INSPECTED,
+  'inspect/hello MAX_DISCOVER_BYTES': 'the same as aggregate/discover MAX_DISCOVER_BYTES',
+  'inspect/hello REPEATS': INSPECTED,
+  'inspect/judge SLOW_MS': INSPECTED,
+  'inspect/judge DAY_MS': INSPECTED,
+  'inspect/judge SHOWN': INSPECTED,
+  'inspect/lists SHOWN': INSPECTED,
+  'inspect/lists MAX_COMPARISONS': INSPECTED,
+  'inspect/probe SAMPLE': INSPECTED,
+  'inspect/probe MIN_SECRET_CHARS': INSPECTED,
+  'inspect/report REPORT_VERSION': INSPECTED,
+  'inspect/report WIDTH': INSPECTED,
+  'inspect/report PLACES': INSPECTED,
+  'inspect/report FIRST_CELL': INSPECTED,
+  'inspect/words SHOWN_CHARS': INSPECTED,
+  'inspect/words HOUR_MS': INSPECTED,
   'aggregate/learn MAX_WALKS': 'within the time of walking a list',
   'legacy/clients MAX_SHOWN_CHARS': 'how much of a method is shown in an error',
   'legacy/sessions MAX_TRIES': INNER,
@@ -341,6 +376,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
 
 /** Tested at their edges in other files. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
+  'waiting in `headgate inspect`, a list that it walks': 'integration/inspect',
   'request body that is read': 'integration/edge',
   'request body that is streamed': 'integration/edge.bodies',
   'beginning of a streamed body that is compared with the headers': 'integration/edge.bodies',
@@ -349,6 +385,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'pause in a body': 'integration/edge.bodies',
   'sending on after the answer, after a refusal of what is no HTTP': 'integration/edge.bodies',
   drain: 'integration/edge.drain',
+  'following the configuration': 'integration/reload',
   'connecting to an upstream': 'integration/faults',
   'answer to a read or a list': 'integration/faults',
   'a streamed call, all of it': 'unit/upstream.stream',

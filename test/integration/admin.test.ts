@@ -57,8 +57,9 @@ function port(host: string, token?: string, requestTimeoutMs?: number) {
   const lines: LogFields[] = [];
   const answers: { next: () => Promise<PurgeOutcome> } = { next: async () => ({ purged: 'all-replicas' }) };
   const admin: Admin = createAdmin({
-    admin: { address: { host, port: 0 }, token: token === undefined ? undefined : new Secret(token) },
-    upstreams: UPSTREAMS,
+    address: { host, port: 0 },
+    token: () => (token === undefined ? undefined : new Secret(token)),
+    upstreams: () => UPSTREAMS,
     purge: (wanted) => {
       purges.push(wanted);
       return answers.next();
@@ -214,8 +215,9 @@ describe('the admin port on loopback', () => {
   test('says which address it could not have', async () => {
     const taken = Number(new URL(base).port);
     const second = createAdmin({
-      admin: { address: { host: '127.0.0.1', port: taken }, token: undefined },
-      upstreams: UPSTREAMS,
+      address: { host: '127.0.0.1', port: taken },
+      token: () => undefined,
+      upstreams: () => UPSTREAMS,
       purge: async () => ({ purged: 'this-replica' }),
       log: { info: () => {}, error: () => {} },
     });

@@ -132,7 +132,8 @@ describe('the runbooks', () => {
       .filter((path) => path.endsWith('.ts'))
       .map((path) => read(join(ROOT, 'src', path)))
       .join('\n');
-    const message = /`((?:upstream|redis:|changes of|new requests|requests are|no connection) [a-z][^`]*)`/g;
+    const message =
+      /`((?:upstream|redis:|changes of|new requests|requests are|no connection|configuration) [a-z][^`]*)`/g;
     const spans = pages.flatMap((page) =>
       [...read(join(RUNBOOKS, page)).replaceAll(/\n\s*/g, ' ').matchAll(message)].map(
         ([, span = '']) => span,
@@ -207,7 +208,7 @@ describe('what Grafana is given', () => {
     };
     assert.deepEqual(
       providers.map(({ options }) => options.path),
-      ['/etc/grafana/dashboards'],
+      ['/var/lib/grafana/dashboards'],
     );
   });
 });

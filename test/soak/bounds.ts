@@ -31,3 +31,5 @@ export const WARM_MS = 15_000;
 export const RESTART_EVERY_MS = 40_000;
 /** The same of Redis, of a flush, and of a gateway. */
 export const OTHERS_EVERY_MS = 20_000;
+/** The same of another configuration: what is opened anew has no long pauses behind it. */
+export const RELOAD_EVERY_MS = 8_000;

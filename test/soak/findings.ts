@@ -9,6 +9,7 @@ export type FindingKind =
   | 'listen'
   | 'exit'
   | 'unwatched'
+  | 'reload'
   | 'leak';
 
 export interface Finding {

@@ -1,13 +1,13 @@
 /** What goes wrong in a soak, on purpose: upstreams, Redis and gateways go away and come back. */
 import type { Random } from '../fuzz/random.ts';
 import { changeOne, rest } from './actors.ts';
-import { OTHERS_EVERY_MS, RESTART_EVERY_MS, WATCHED_WITHIN_MS } from './bounds.ts';
+import { OTHERS_EVERY_MS, RELOAD_EVERY_MS, RESTART_EVERY_MS, WATCHED_WITHIN_MS } from './bounds.ts';
 import type { GatewayName } from './fleet.ts';
 import { WATCHED } from './oracle.ts';
 import type { UpstreamName } from './truth.ts';
 import type { World } from './world.ts';
 
-type Kind = UpstreamName | 'redis restarts' | 'redis is flushed' | GatewayName;
+type Kind = UpstreamName | 'redis restarts' | 'redis is flushed' | 'reload' | GatewayName;
 
 /** How long an upstream or Redis stays away. */
 const AWAY_MS = [200, 2_000] as const;
@@ -63,6 +63,7 @@ export class Mischief {
     return [
       ...kinds.filter((kind) => isDue(kind, RESTART_EVERY_MS)),
       ...others.filter((kind) => isDue(keyOf(kind), OTHERS_EVERY_MS)),
+      ...(isDue('reload', RELOAD_EVERY_MS) ? (['reload'] as const) : []),
     ];
   }
 
@@ -84,6 +85,9 @@ export class Mischief {
         // It may be on its way up again.
         await redis?.admin.flushall().catch(() => undefined);
         troubles.end('redis', performance.now());
+        break;
+      case 'reload':
+        findings.add(...(await fleet.reload()));
         break;
       case 'a':
       case 'b': {

@@ -47,7 +47,7 @@ export class OlderClient {
             '/mcp',
             {
               identify: (head) => head.headers.get('authorization') ?? 'anonymous',
-              legacyClients: options.refused !== true,
+              config: { legacyClients: options.refused !== true },
               carried: (head) => head,
             },
           ],

@@ -247,7 +247,12 @@ export function fleet({
     ...{ ...deps, subscriptions },
     repeats: lane === 'plain' ? { classify } : new Repeats(),
     version: '0',
-    routes: new Map([['/mcp', { config: route, members, routing, lists, learner, discovery, identify }]]),
+    routes: new Map([
+      [
+        '/mcp',
+        { config: route, members, routing, lists, learner, discovery, identify, carried: (head) => head },
+      ],
+    ]),
   });
   return {
     handle,

@@ -217,3 +217,27 @@ describe('pages of one list', () => {
     assert.equal(rig.asked.length, before + 1);
   });
 });
+
+describe('an upstream that the configuration knows no more by that name', () => {
+  it('R44: loses all its entries at once, and gives their bytes back', async () => {
+    const rig = createRig();
+    await rig.fill('alice', rig.privately('alice’s'));
+    await rig.fill('carol', rig.complete('everybody’s'));
+    assert.ok(rig.store.sizeBytes > 0);
+    rig.cache.forget('docs');
+    assert.deepEqual([rig.store.sizeBytes, rig.store.entryCount], [0, 0]);
+    assert.equal(rig.recorder.count('cacheInvalidated docs reload upstream'), 1);
+    const before = rig.asked.length;
+    void rig.ask('alice');
+    assert.equal(rig.asked.length, before + 1);
+  });
+
+  it('R44: a read that was on its way is not kept for the next one of that name', async () => {
+    const rig = createRig();
+    const before = rig.ask('alice');
+    rig.cache.forget('docs');
+    rig.nth(0).land(rig.complete('old'));
+    assert.equal(said(await before), 'own:old public miss superseded ttl=0');
+    assert.equal(rig.store.entryCount, 0);
+  });
+});

@@ -28,6 +28,10 @@ function fakeGateway() {
   const running: Running = {
     addresses: { mcp: 'http://127.0.0.1:1', status: 'http://127.0.0.1:2' },
     done,
+    reload: async (_read, file, why) => {
+      calls.push(`reload ${file} ${why}`);
+      return 'applied';
+    },
     shutdown: (reason) => calls.push(`shutdown ${reason}`),
     force: () => {
       calls.push('force');
@@ -63,12 +67,12 @@ describe('signals', () => {
     );
   });
 
-  test('SIGHUP says that it does nothing yet', async () => {
+  test('SIGHUP says that URLs cannot be read again', async () => {
     const { calls, running, finish } = fakeGateway();
     const { terminal, code } = start({}, async () => running);
     await new Promise(setImmediate);
     terminal.emit('SIGHUP', 'SIGHUP');
-    assert.match(terminal.said(), /reload is not yet supported/);
+    assert.match(terminal.said(), /no file that could be read again/);
     finish(0);
     assert.equal(await code, 0);
     assert.deepEqual(calls, []);

@@ -402,3 +402,23 @@ describe('showing the URL of an upstream', () => {
     assert.equal(shown('https://a/s/${TOKEN}/mcp'), 'https://a/[redacted]');
   });
 });
+
+describe('ten thousand rules and claims', () => {
+  test('are looked through within bounds', () => {
+    const many = (line: (index: number) => string) =>
+      Array.from({ length: 9_999 }, (_, index) => line(index)).join('\n');
+    const text = [
+      'version: 1',
+      'upstreams:',
+      `  docs:\n    url: http://docs:3000/mcp\n    resources:\n${many((index) => `      - docs://**/${index}`)}`,
+      `  city:\n    url: http://city:3000/mcp\n    resources:\n${many((index) => `      - docs://${index}/*/x`)}`,
+      `routes:\n  - path: /mcp\n    upstreams: [docs, city]\n    rules:`,
+      many((index) => `      - { match: { method: tools/call, name: "*_${index}" }, upstream: docs }`),
+    ].join('\n');
+    const startedAt = performance.now();
+    const result = loadConfig('many', {}, () => text);
+    assert.deepEqual(result.kind === 'ok' && result.warnings, []);
+    const tookMs = performance.now() - startedAt;
+    assert.ok(tookMs < 20_000, `${tookMs} ms`);
+  });
+});

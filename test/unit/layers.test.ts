@@ -43,13 +43,16 @@ const ROOMS: Readonly<Record<string, Room>> = {
   pipeline: room(OUTER),
   edge: room([...OUTER, 'pipeline'], { packages: ['fastify'] }),
   admin: room([...OUTER, 'pipeline'], { packages: ['fastify'] }),
-  gateway: room(EDGES, { node: 'all', env: 'allowed' }),
-  cli: room([...EDGES, 'gateway'], { node: 'all', env: 'allowed' }),
-  main: room([...EDGES, 'gateway', 'cli'], { node: 'all', env: 'allowed' }),
+  fleet: room([...OUTER, 'pipeline']),
+  reload: room(['protocol', 'config', 'observability']),
+  gateway: room([...EDGES, 'fleet', 'reload'], { node: 'all', env: 'allowed' }),
+  inspect: room([...MIDDLE, 'aggregate']),
+  cli: room([...EDGES, 'gateway', 'inspect'], { node: 'all', env: 'allowed' }),
+  main: room([...EDGES, 'gateway', 'inspect', 'cli'], { node: 'all', env: 'allowed' }),
 };
 
 /** Rooms that are one file at the top of src/. */
-const ONE_FILE = new Set(['pipeline', 'gateway', 'main']);
+const ONE_FILE = new Set(['pipeline', 'fleet', 'reload', 'gateway', 'main']);
 const PACKAGES = [
   ...new Set(Object.values(ROOMS).flatMap((entry) => entry.packages)),
   'left-pad',

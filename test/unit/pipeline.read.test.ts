@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { ReadRequest } from '../../src/upstream/types.ts';
 import { catalogue, type Fleet, fleet, resources, type Script, type Scripted } from '../support/scripted.ts';
 
 const read = (uri: string) => ({ uri });
@@ -52,7 +53,7 @@ test('R27: a hit at +50 s of 60 s says 10 s, and its Age', async () => {
   );
 });
 
-test('R27: what belongs to one request is not replayed to another', async () => {
+test('R27 R47: what belongs to one request, its trace above all, is not replayed to another', async () => {
   const script: Script = (method, params) =>
     method === 'resources/read'
       ? {
@@ -162,7 +163,7 @@ test('a public answer is served to every caller', async () => {
   assert.deepEqual(two.result.contents, one.result.contents);
 });
 
-test('client capabilities and unknown _meta count for the key; who asks, tracing and progress do not', async () => {
+test('R47: client capabilities and unknown _meta count for the key; who asks, tracing and progress do not', async () => {
   const f = fleet({ upstreams: [{ name: 'a', script: counting() }] });
   const asked = async (extra: Record<string, unknown>): Promise<boolean> => {
     const { meta } = await import('../support/mcp.ts');
@@ -181,6 +182,36 @@ test('client capabilities and unknown _meta count for the key; who asks, tracing
   );
   assert.equal(await asked({ 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } }), false);
   assert.equal(await asked({ 'acme/tenant': 1 }), false);
+});
+
+test('R47: trace context goes upstream as it came, in _meta and in the headers, well formed or not', async () => {
+  const { meta } = await import('../support/mcp.ts');
+  for (const [inMeta, inHeader] of [
+    [
+      '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      '00-ffffffffffffffffffffffffffffffff-b7ad6b7169203331-00',
+    ],
+    ['no trace at all', '00-1'],
+    [7, undefined],
+  ] as const) {
+    let sent: ReadRequest | undefined;
+    const usual = counting();
+    const script: Script = (method, params, request) => {
+      if (method === 'resources/read') sent = request;
+      return usual(method, params, request);
+    };
+    const f = fleet({ upstreams: [{ name: 'a', script }] });
+    const told = await f.ask(
+      'resources/read',
+      { uri: 'res://x', _meta: meta({ traceparent: inMeta, tracestate: 'a=1', baggage: 'b=2' }) },
+      undefined,
+      inHeader === undefined ? {} : { traceparent: inHeader },
+    );
+    assert.equal(told.status, 200);
+    const { _meta } = JSON.parse(sent?.params ?? '{}') as { _meta: Record<string, unknown> };
+    assert.deepEqual([_meta.traceparent, _meta.tracestate, _meta.baggage], [inMeta, 'a=1', 'b=2']);
+    assert.equal(sent?.headers.traceparent, inHeader);
+  }
 });
 
 test('R24: entries are keyed by the configured upstream, whatever serverInfo or contents say', async () => {

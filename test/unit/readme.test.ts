@@ -126,7 +126,7 @@ describe('the commands in the README', () => {
     for (const { name, options } of COMMANDS) {
       const usage = SPANS.find((span) => span.startsWith(`headgate ${name} [`)) ?? '';
       const known = options.map((option) => `--${option.name}`);
-      for (const option of found(/(--[a-z]+)/g, [usage])) assert.ok(known.includes(option), usage);
+      for (const option of found(/(--[a-z-]+)/g, [usage])) assert.ok(known.includes(option), usage);
     }
   });
 

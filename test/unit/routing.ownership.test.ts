@@ -391,3 +391,91 @@ function walkWhole(o: Ownership, upstream: KeysetUpstream): void {
     cursor = next;
   } while (cursor !== undefined);
 }
+
+describe('a route that has changed', () => {
+  const listed = (
+    o: Ownership,
+    rank: number,
+    ids: readonly string[],
+    audience: Audience = EVERYBODY,
+  ): void => {
+    o.learn(
+      'resources',
+      audience,
+      rank,
+      ids,
+      {},
+      {
+        ...{ edition: 'e', ticket: o.ticket(), cursor: undefined, next: undefined, came: 'loaded' },
+      },
+    );
+    o.markListed('resources', audience, rank, 1_000, 'e');
+  };
+
+  test('R44: knows of upstreams that stay what was known of them, at the ranks they have now', () => {
+    const before = new Ownership(3);
+    listed(before, 0, ['a:1']);
+    listed(before, 1, ['b:1', 'both:1']);
+    listed(before, 2, ['c:1', 'both:1'], contextual('alice'));
+    before.learn('templates', EVERYBODY, 1, ['b://x/{id}'], {});
+    before.remember('told:1', 1, 'alice');
+    before.remember('told:0', 0, 'alice');
+    const after = new Ownership(2);
+    after.adopt(
+      before,
+      new Map([
+        [1, 1],
+        [2, 0],
+      ]),
+    );
+    const owner = (id: string, context = 'alice'): number | undefined =>
+      after.owner('resources', id, context);
+    assert.deepEqual(
+      ['a:1', 'b:1', 'c:1', 'both:1', 'b://x/7', 'told:1', 'told:0'].map((id) => owner(id)),
+      [undefined, 1, 0, 0, 1, 1, undefined],
+    );
+    // What one caller was taught, another is not.
+    assert.equal(owner('c:1', 'bob'), undefined);
+    assert.equal(owner('both:1', 'bob'), 1);
+    assert.equal(after.extent('resources', 1, 'bob', 500, 'e'), 'whole');
+    assert.equal(after.extent('resources', 0, 'bob', 500, 'e'), 'unknown');
+    assert.equal(after.extent('resources', 0, 'alice', 500, 'e'), 'whole');
+  });
+
+  test('R44: what the last one learns from then on stays there, and what is new is learnt here as ever', () => {
+    const before = new Ownership(1);
+    listed(before, 0, ['a:1', 'a:2']);
+    before.forgetListed('resources', 0);
+    const after = new Ownership(1);
+    after.adopt(before, new Map([[0, 0]]));
+    assert.equal(after.extent('resources', 0, 'c', 500, 'e'), 'unknown');
+    listed(before, 0, ['late:1']);
+    assert.deepEqual(known(after, ['a:1', 'a:2', 'late:1']), ['a:1', 'a:2']);
+    // A whole list says what is gone.
+    listed(after, 0, ['a:2', 'a:3']);
+    assert.deepEqual(known(after, ['a:1', 'a:2', 'a:3']), ['a:2', 'a:3']);
+    assert.deepEqual(known(before, ['a:1', 'a:2', 'late:1']), ['late:1']);
+  });
+
+  test('R30: counts what it takes over: contexts make room for one another as ever', () => {
+    const before = new Ownership(1);
+    for (let at = 0; at < 4; at++)
+      listed(
+        before,
+        0,
+        series(CONTEXT_LIMIT, (nth) => `${at}:${nth}`),
+        contextual(`c${at}`),
+      );
+    const after = new Ownership(1);
+    after.adopt(before, new Map([[0, 0]]));
+    for (let at = 4; at < 7; at++)
+      listed(
+        after,
+        0,
+        series(CONTEXT_LIMIT, (nth) => `${at}:${nth}`),
+        contextual(`c${at}`),
+      );
+    const owns = (at: number): boolean => after.owner('resources', `${at}:0`, `c${at}`) !== undefined;
+    assert.deepEqual([0, 1, 2, 6].map(owns), [false, false, true, true]);
+  });
+});

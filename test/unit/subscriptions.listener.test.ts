@@ -79,21 +79,26 @@ async function client(
     admits?: (uri: string) => boolean;
     audience?: string;
     signal?: Abort;
+    /** Of whom it is asked when the route has changed. */
+    plan?: () => Partial<Record<Name, Partial<ListenFilter>>>;
   } = {},
 ) {
   const { id = '7', token, withinMs = 450, admits = () => true, audience = id } = options;
   let reads = options.reads ?? true;
-  const { signal = new Abort() } = options;
+  const { signal = new Abort(), plan = () => asked } = options;
+  const partsOf = (all: typeof asked) =>
+    NAMES.flatMap((name) => {
+      const filter = all[name];
+      return filter === undefined
+        ? []
+        : [{ config: configs[name], filter: asking(filter), meta: META, admits, audience }];
+    });
   const reply = await subscriptions.listen({
     route: '/mcp',
     id,
     head: readHead(rawHeaders(token === undefined ? {} : { authorization: `Bearer ${token}` })),
-    parts: NAMES.flatMap((name) => {
-      const filter = asked[name];
-      return filter === undefined
-        ? []
-        : [{ config: configs[name], filter: asking(filter), meta: META, admits, audience }];
-    }),
+    parts: partsOf(asked),
+    plan: async () => partsOf(plan()),
     withinMs,
     signal,
   });
@@ -403,5 +408,87 @@ describe('a client that listens', () => {
     subscriptions.arrived('/mcp', ['tools', 'prompts']);
     subscriptions.arrived('/other', ['tools']);
     assert.deepEqual(c.heard, ['tools']);
+  });
+});
+
+describe('a client that listens, when the route has changed', () => {
+  test('R44: hears of a resource from whom has it now, and is told that it may have changed', async () => {
+    const c = await client(
+      { docs: { toolsListChanged: true, ...uris('docs:1', 'docs:2') } },
+      { plan: () => ({ docs: { toolsListChanged: true, ...uris('docs:1') }, wiki: uris('docs:2') }) },
+    );
+    c.start();
+    await subscriptions.replan('/mcp');
+    await until(() => stations.wiki.open.length === 1, 'the new stream');
+    assert.deepEqual([...new Set(c.heard)].sort(), ['docs:2', 'tools']);
+    const before = c.messages.length;
+    await until(() => stations.docs.open.length === 1, 'the narrower stream');
+    for (const heard of stations.docs.open) heard.updated('docs:1');
+    stream('wiki').updated('docs:2');
+    await until(() => c.messages.length === before + 2, 'both');
+    assert.deepEqual(c.heard.slice(before).sort(), ['docs:1', 'docs:2']);
+  });
+
+  test('R44: keeps the streams of what stays, and is told of no resource that stays where it was', async () => {
+    const asked = { docs: { promptsListChanged: true, ...uris('docs:1') } };
+    const c = await client(asked, { plan: () => asked });
+    c.start();
+    await subscriptions.replan('/mcp');
+    assert.deepEqual(c.heard, ['prompts']);
+    assert.deepEqual([stations.docs.streams.length, stations.docs.open.length], [1, 1]);
+  });
+
+  test('R39: is never told of more than was acknowledged, whatever the next plan says', async () => {
+    stations.docs.behave = (heard) => heard.acknowledge(asking(uris('docs:1')));
+    const c = await client(
+      { docs: { toolsListChanged: true, ...uris('docs:1') } },
+      {
+        plan: () => ({
+          wiki: { toolsListChanged: true, promptsListChanged: true, ...uris('docs:1', 'docs:2') },
+        }),
+      },
+    );
+    assert.deepEqual(c.honoured, uris('docs:1'));
+    c.start();
+    await subscriptions.replan('/mcp');
+    await until(() => stations.wiki.open.length === 1, 'the new stream');
+    assert.deepEqual(stream('wiki').filter, asking(uris('docs:1')));
+    assert.deepEqual([...new Set(c.heard)], ['docs:1']);
+  });
+
+  test('R44: what nobody has for a while is heard from whoever comes with it', async () => {
+    let plan: Partial<Record<Name, Partial<ListenFilter>>> = {};
+    const c = await client({ docs: uris('docs:1') }, { plan: () => plan });
+    c.start();
+    await subscriptions.replan('/mcp');
+    await until(() => stations.docs.open.length === 0, 'nobody is listened to');
+    assert.deepEqual(c.heard, ['docs:1']);
+    plan = { wiki: uris('docs:1') };
+    subscriptions.arrived('/mcp', []);
+    await until(() => stations.wiki.open.length === 1, 'the one that came');
+    stream('wiki').updated('docs:1');
+    await until(() => c.messages.length >= 3, 'what it tells');
+  });
+
+  test('R44: what is asked before the acknowledgment goes to whom has it then', async () => {
+    stations.docs.behave = () => undefined;
+    const waiting = client(
+      { docs: uris('docs:1') },
+      { withinMs: 5_000, plan: () => ({ wiki: uris('docs:1') }) },
+    );
+    await until(() => stations.docs.streams.length === 1, 'the stream');
+    await subscriptions.replan('/mcp');
+    assert.deepEqual((await waiting).honoured, uris('docs:1'));
+    assert.equal(stations.wiki.open.length, 1);
+  });
+
+  test('R44: of an upstream that is forgotten no stream is left, its own watch included', async () => {
+    subscriptions.watch(configs.docs, META);
+    subscriptions.watched('docs')?.announced({ lists: new Set(['tools']), resources: false });
+    await client({ docs: uris('docs:1') }, { token: 'x' });
+    await until(() => stations.docs.open.length > 0, 'the stream');
+    subscriptions.forget('docs');
+    await until(() => stations.docs.open.length === 0, 'no stream');
+    assert.equal(subscriptions.isHeard('docs'), undefined);
   });
 });
