@@ -28,12 +28,18 @@ export interface FleetDeps extends AskDeps {
   /** Written here alone: others read what holds at the moment. */
   readonly upstreams: Map<string, Upstream>;
   readonly routes: Map<string, RouteRuntime>;
-  readonly open: (config: UpstreamConfig) => Upstream;
+  readonly open: (config: UpstreamConfig) => Opened;
   readonly subscriptions: Subscriptions;
   readonly remainders: Remainders<RemainderPage>;
-  readonly metrics: Pick<Metrics, 'itemDropped' | 'configure'>;
+  readonly metrics: Pick<Metrics, 'itemDropped' | 'configure' | 'upstreamUp' | 'circuitOpen'>;
   readonly log: Logger;
   readonly version: string;
+}
+
+/** An upstream, and what keeps it from saying how it is: another one has its name. */
+export interface Opened {
+  readonly upstream: Upstream;
+  mute(): void;
 }
 
 /** What is left to do when a configuration has been taken up. */
@@ -41,7 +47,13 @@ export interface Taken {
   /** Resolves when what is new has been probed, or has had its time. */
   readonly ready: Promise<unknown>;
   /** Upstreams that nothing new is sent to: to be closed when nothing runs there any more. */
-  readonly retired: readonly Upstream[];
+  readonly retired: readonly Retired[];
+}
+
+/** An upstream that was replaced, and the routes that it was on. */
+export interface Retired {
+  readonly upstream: Upstream;
+  readonly paths: ReadonlySet<string>;
 }
 
 const EVERYTHING_NEW = { removed: [], reopened: [], retuned: [], changed: [] } as const;
@@ -49,6 +61,8 @@ const EVERYTHING_NEW = { removed: [], reopened: [], retuned: [], changed: [] } a
 export class Fleet {
   readonly #deps: FleetDeps;
   readonly #partitionKey: Uint8Array;
+  readonly #mutes = new Map<string, () => void>();
+  #generation = 0;
 
   /** Makes the upstreams and routes of a first configuration; nothing is asked yet. */
   constructor(config: HeadgateConfig, deps: FleetDeps) {
@@ -89,20 +103,18 @@ export class Fleet {
   #exchange(
     config: HeadgateConfig,
     { upstreams: named, routes: paths }: Pick<Changes, 'upstreams' | 'routes'>,
-  ): { readonly retired: readonly Upstream[]; readonly fresh: readonly RouteRuntime[] } {
-    const { upstreams, routes, open, metrics } = this.#deps;
+  ): { readonly retired: readonly Retired[]; readonly fresh: readonly RouteRuntime[] } {
+    const { upstreams, routes, metrics } = this.#deps;
     const gone = [...named.removed, ...named.reopened];
-    const touched = new Set([...gone, ...named.retuned]);
-    const opened = new Map(
-      [...named.added, ...named.reopened].map((name) => [name, open(configOf(config, name))]),
-    );
+    const opened = this.#openAll(config, [...named.added, ...named.reopened]);
     const next = new Map(
       [...config.upstreams.keys()].map((name) => [
         name,
-        opened.get(name) ?? (upstreams.get(name) as Upstream),
+        opened.get(name)?.upstream ?? (upstreams.get(name) as Upstream),
       ]),
     );
     const changing = new Set([...paths.added, ...paths.changed]);
+    const touched = new Set([...gone, ...named.retuned]);
     const built = new Map(
       config.routes.map((route) => {
         const before = routes.get(route.path);
@@ -115,16 +127,47 @@ export class Fleet {
         return [route.path, made];
       }),
     );
-    // From here on nothing fails, and nobody else runs.
-    const retired = gone.map((name) => upstreams.get(name) as Upstream);
+    const retired = gone.map(
+      (name): Retired => ({
+        upstream: upstreams.get(name) as Upstream,
+        paths: new Set(
+          [...routes.values()].filter((route) => isOn(route, name)).map(({ config: { path } }) => path),
+        ),
+      }),
+    );
     const over = [...paths.removed, ...paths.changed].map((path) => routes.get(path) as RouteRuntime);
-    metrics.configure({ upstreams: [...next.keys()], routes: [...built.keys()] });
+    // From here on nobody else runs, and what fails of it must not keep the rest from being done.
+    for (const name of gone) this.#surely(() => this.#forget(name));
+    this.#surely(() => metrics.configure({ upstreams: [...next.keys()], routes: [...built.keys()] }));
     fill(upstreams, next);
     fill(routes, built);
-    for (const route of over) this.#retire(route);
-    for (const name of gone) this.#forget(name);
-    this.#watchAll(config);
+    for (const [name, { mute }] of opened) this.#mutes.set(name, mute);
+    for (const name of named.reopened) {
+      metrics.circuitOpen(name, 'closed');
+      metrics.upstreamUp(name, 'down');
+    }
+    for (const route of over) this.#surely(() => this.#retire(route));
+    for (const upstream of config.upstreams.values()) this.#surely(() => this.#watch(upstream));
     return { retired, fresh: [...changing].map((path) => built.get(path) as RouteRuntime) };
+  }
+
+  #openAll(config: HeadgateConfig, names: readonly string[]): ReadonlyMap<string, Opened> {
+    const opened = new Map<string, Opened>();
+    try {
+      for (const name of names) opened.set(name, this.#deps.open(configOf(config, name)));
+    } catch (error) {
+      for (const { upstream } of opened.values()) void upstream.close();
+      throw error;
+    }
+    return opened;
+  }
+
+  #surely(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      this.#deps.log.error({ err: error }, 'a step of taking up the configuration failed');
+    }
   }
 
   #retire({ config, discovery }: RouteRuntime): void {
@@ -133,17 +176,17 @@ export class Fleet {
   }
 
   #forget(name: string): void {
+    this.#mutes.get(name)?.();
+    this.#mutes.delete(name);
     this.#deps.cache.forget(name);
     this.#deps.subscriptions.forget(name);
   }
 
-  #watchAll({ upstreams }: HeadgateConfig): void {
+  #watch(upstream: UpstreamConfig): void {
     const { subscriptions } = this.#deps;
-    for (const upstream of upstreams.values()) {
-      const isWatched = subscriptions.watched(upstream.name) !== undefined;
-      if (upstream.subscribe && !isWatched) subscriptions.watch(upstream, gatewayMeta());
-      if (!upstream.subscribe && isWatched) subscriptions.unwatch(upstream.name);
-    }
+    const isWatched = subscriptions.watched(upstream.name) !== undefined;
+    if (upstream.subscribe && !isWatched) subscriptions.watch(upstream, gatewayMeta());
+    if (!upstream.subscribe && isWatched) subscriptions.unwatch(upstream.name);
   }
 
   /** What any route knows of an upstream. */
@@ -189,6 +232,7 @@ export class Fleet {
       ...{ config: route, members, routing, discovery, lists, learner: new Learner(parts) },
       identify: createIdentify(config, route, this.#partitionKey),
       carried: createCarried(config, route),
+      generation: ++this.#generation,
     };
   }
 
@@ -234,6 +278,10 @@ function ranksKept(
       return now === undefined || touched.has(name) ? [] : [[rank, now]];
     }),
   );
+}
+
+function isOn({ members }: RouteRuntime, upstream: string): boolean {
+  return members.some(({ config: { name } }) => name === upstream);
 }
 
 function configOf({ upstreams }: HeadgateConfig, name: string): UpstreamConfig {

@@ -23,14 +23,15 @@ import { createEdge } from './edge/server.ts';
 import { Fleet } from './fleet.ts';
 import { Clients } from './legacy/clients.ts';
 import { createLogger, onceLogger } from './observability/log.ts';
-import { createMetrics } from './observability/metrics.ts';
+import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { createPipeline, type RouteRuntime } from './pipeline.ts';
 import { CURRENT_VERSION } from './protocol/meta.ts';
 import { Repeats } from './protocol/repeats.ts';
 import { Reloading, type ReloadOutcome } from './reload.ts';
+import { Retiring } from './retiring.ts';
 import { Subscriptions } from './subscriptions/subscriptions.ts';
 import { HELD_READS_BYTES, HeldBytes } from './upstream/held.ts';
-import type { Upstream } from './upstream/types.ts';
+import type { Upstream, UpstreamObserver } from './upstream/types.ts';
 import { createUpstream } from './upstream/upstream.ts';
 
 export interface GatewayIo {
@@ -112,13 +113,14 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     ...{ ...deps, upstreams, routes, subscriptions, metrics, log },
     version: io.version,
     remainders: createRemainders<RemainderPage>({ now }),
-    open: (upstream) =>
-      createUpstream(upstream, {
-        now,
-        observer: metrics,
-        held,
+    open(upstream) {
+      const { observer, mute } = muteable(metrics);
+      const opened = createUpstream(upstream, {
+        ...{ now, observer, held },
         log: (level, message, fields) => log[level](fields, message),
-      }),
+      });
+      return { upstream: opened, mute };
+    },
   });
   metrics.onScrape((gauges) => {
     gauges.cache('memory', {
@@ -155,13 +157,17 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
           purge: (request) => purge(cache, [...upstreams.keys()], request),
           log,
         });
-  const retiring = new Set<Upstream>();
+  const retiring = new Retiring({
+    onFailed: (upstream, error) => log.error({ upstream, err: error }, 'an upstream could not be closed'),
+  });
   const reloading = new Reloading({
     ...{ config, log, metrics },
     apply(next, changes) {
       const { ready, retired } = fleet.take(next, changes);
+      const mayUse = edge.noteOpen();
       edge.reconfigure(next);
-      for (const upstream of retired) retire(upstream);
+      clients.reconfigured();
+      for (const { upstream, paths } of retired) retiring.add(upstream, () => mayUse(upstream.name, paths));
       return ready;
     },
   });
@@ -170,16 +176,8 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
     fleet.stop();
     clients.close();
     subscriptions.close();
-    await Promise.all([...upstreams.values(), ...retiring].map((upstream) => upstream.close()));
+    await Promise.all([...[...upstreams.values()].map((upstream) => upstream.close()), retiring.close()]);
     await remote?.close();
-  };
-  const retire = (upstream: Upstream): void => {
-    retiring.add(upstream);
-    // What was on its way when the configuration changed ends as it would have.
-    edge.whenOver(() => {
-      retiring.delete(upstream);
-      void upstream.close();
-    });
   };
   let addresses: { mcp: string; status: string; admin?: string };
   try {
@@ -236,4 +234,23 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
 
 function tokenOf({ admin }: HeadgateConfig): Secret | undefined {
   return admin === false ? undefined : admin.token;
+}
+
+/** Of an upstream whose name another one has, how it is is nobody's news; what it does counts. */
+function muteable(metrics: Metrics): { readonly observer: UpstreamObserver; mute(): void } {
+  let isMuted = false;
+  return {
+    observer: {
+      ...metrics,
+      upstreamUp: (upstream, state) => {
+        if (!isMuted) metrics.upstreamUp(upstream, state);
+      },
+      circuitOpen: (upstream, state) => {
+        if (!isMuted) metrics.circuitOpen(upstream, state);
+      },
+    },
+    mute() {
+      isMuted = true;
+    },
+  };
 }

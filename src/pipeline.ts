@@ -9,7 +9,7 @@ import { callThrough } from './aggregate/call.ts';
 import { type Discovery, gatewayParams, serverInfo } from './aggregate/discover.ts';
 import type { Learner } from './aggregate/learn.ts';
 import type { Lists } from './aggregate/list.ts';
-import { carriedParams, type ListenShare, planListen, readListen } from './aggregate/listen.ts';
+import { carriedParams, planListen, readListen } from './aggregate/listen.ts';
 import { readAround, readFrom } from './aggregate/read.ts';
 import {
   cacheHeaders,
@@ -40,7 +40,7 @@ import type { Repeats } from './protocol/repeats.ts';
 import type { Signal } from './protocol/signal.ts';
 import type { Owned } from './routing/ownership.ts';
 import { notFound, type Plan, type Routing } from './routing/resolve.ts';
-import type { Subscriptions } from './subscriptions/subscriptions.ts';
+import type { ListenPlan, Subscriptions } from './subscriptions/subscriptions.ts';
 import type { Failure } from './upstream/types.ts';
 
 /** A route, put together. */
@@ -54,6 +54,8 @@ export interface RouteRuntime {
   readonly identify: Identify;
   /** What of a head is kept where something outlives its request. */
   readonly carried: (head: Head) => Head;
+  /** Tells it from the route that another configuration makes of its path. */
+  readonly generation: number;
 }
 
 export interface PipelineDeps extends AskDeps {
@@ -263,19 +265,18 @@ async function answerListen(
   const { head } = request;
   const listing = asListing(caller);
   const lasting = { ...listing, ...carriedParams(caller.params), waiting: () => () => undefined };
-  // By the route of the moment: a listen outlives configurations.
-  const plan = async (): Promise<readonly ListenShare[]> => {
-    const current = deps.routes.get(path);
-    return current === undefined ? [] : planListen(current, filter, { head }, lasting);
+  const isCurrent = (by: RouteRuntime | undefined) => () => deps.routes.get(path) === by;
+  // By the route of the moment: a listen outlives configurations, and who is who may be told otherwise by the next.
+  const plan = async (): Promise<ListenPlan> => {
+    const now = deps.routes.get(path);
+    if (now === undefined) return { parts: [], extent: 'whole', isCurrent: isCurrent(now) };
+    const asking = { ...lasting, partition: now.identify(head) };
+    return { ...(await planListen(now, filter, { head }, asking, 'none')), isCurrent: isCurrent(now) };
   };
-  let parts = await planListen(route, filter, request, listing);
-  if (deps.routes.get(path) !== route) parts = await plan();
+  const planned = await planListen(route, filter, request, listing, 'acknowledging');
   return deps.subscriptions.listen({
-    route: path,
-    id,
-    head,
-    parts,
-    plan,
+    ...{ route: path, id, head, plan },
+    first: { ...planned, isCurrent: isCurrent(route) },
     withinMs: Math.max(0, startedAt + ACKNOWLEDGED_WITHIN_MS - deps.now()),
     signal: exchange.signal,
   });

@@ -46,7 +46,9 @@ export class Reloading {
    * @param why what the log says of the occasion, such as `SIGHUP`.
    */
   reload(read: LoadResult, file: string, why: string): Promise<ReloadOutcome> {
-    const outcome = this.#last.then(() => this.#reload(read, file, why));
+    const outcome = this.#last
+      .then(() => this.#reload(read, file, why))
+      .catch((error: unknown) => this.#refuse({ why, err: error }));
     this.#last = outcome;
     return outcome;
   }

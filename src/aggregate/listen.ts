@@ -33,8 +33,10 @@ const KNOW_MS = 350;
 export interface ListenDeps {
   readonly members: readonly Member[];
   readonly routing: Routing;
-  readonly discovery: Pick<Discovery, 'tells'>;
+  readonly discovery: Pick<Discovery, 'tells' | 'standing'>;
   readonly learner: Pick<Learner, 'learn'>;
+  /** Tells the routes of one configuration from those of another. */
+  readonly generation: number;
 }
 
 /** What of a listen one upstream is asked. */
@@ -94,27 +96,34 @@ export function carriedParams({ bytes, meta }: Params): Pick<Asking, 'params' | 
   return { params, texts: keyTexts(params) };
 }
 
-/** Finds out who is asked what. Who is asked nothing is left out. */
+/**
+ * Finds out who is asked what. Who is asked nothing is left out.
+ * @param haste `acknowledging`: somebody waits for an acknowledgment that is due.
+ */
 export async function planListen(
   deps: ListenDeps,
   filter: ListenFilter,
   { head }: Pick<McpRequest, 'head'>,
   asking: Asking,
-): Promise<readonly ListenShare[]> {
-  const { members, routing, discovery, learner } = deps;
+  haste: 'acknowledging' | 'none',
+): Promise<{ readonly parts: readonly ListenShare[]; readonly extent: 'whole' | 'part' }> {
+  const { members, routing, discovery, learner, generation } = deps;
+  const withinMs = haste === 'none' ? undefined : KNOW_MS;
   const { partition } = asking;
   const uris = filter.resourceSubscriptions;
   const known = uris.map((uri) => routing.listenedAt(uri, head, partition, 'first'));
   const learning = known.includes('learn') ? learner.learn(RESOURCE_LISTS, asking) : undefined;
-  const [tells] = await Promise.all([
-    Promise.all(members.map((member) => unless(discovery.tells(member, asking), TELLS_NOTHING))),
-    unless(learning, false),
+  const [tells, isLearnt] = await Promise.all([
+    Promise.all(members.map((member) => unless(discovery.tells(member, asking), undefined, withinMs))),
+    unless(learning, learning === undefined, withinMs),
   ]);
   const places = uris.map((uri, i) =>
     known[i] === 'learn' ? routing.listenedAt(uri, head, partition, 'listed') : known[i],
   );
   const tasks = (filter.taskIds ?? []).map((taskId) => routing.taskListenedAt(taskId, head));
-  return members.flatMap((member): ListenShare[] => {
+  const isKnown = ({ config, rank }: Member): boolean =>
+    !config.subscribe || (tells[rank] !== undefined && discovery.standing(rank).kind !== 'unseen');
+  const parts = members.flatMap((member): ListenShare[] => {
     const { rank, config } = member;
     if (!config.subscribe || isBarred(config, head)) return [];
     const { lists, resources } = tells[rank] ?? TELLS_NOTHING;
@@ -128,8 +137,9 @@ export async function planListen(
     // A server tells of tasks to those only who say that they know them.
     const meta = taskIds.length > 0 ? capableMeta(asking) : gatewayMeta();
     const admits = (uri: string): boolean => mayHave(routing, uri, rank, partition);
-    return [{ config, filter: part, meta, admits, audience: partition }];
+    return [{ config, filter: part, meta, admits, audience: `${generation} ${partition}` }];
   });
+  return { parts, extent: isLearnt && members.every(isKnown) ? 'whole' : 'part' };
 }
 
 const RESOURCE_LISTS = LIST_METHODS.filter(({ method }) => method.startsWith('resources/'));
@@ -149,11 +159,11 @@ function capableMeta({ texts }: Asking): string {
   return [...members, `${JSON.stringify(META_CAPABILITIES)}:${texts.capabilities || '{}'}`].join(',');
 }
 
-/** What comes in time and well. */
-function unless<T>(work: Promise<T> | undefined, otherwise: T): Promise<T> {
+/** What comes in time and well. @param withinMs undefined: it has a bound of its own. */
+function unless<T>(work: Promise<T> | undefined, otherwise: T, withinMs: number | undefined): Promise<T> {
   return new Promise((resolve) => {
     if (work === undefined) return resolve(otherwise);
-    const timer = setTimeout(() => resolve(otherwise), KNOW_MS);
+    const timer = withinMs === undefined ? undefined : setTimeout(() => resolve(otherwise), withinMs);
     work.then(resolve, () => resolve(otherwise)).finally(() => clearTimeout(timer));
   });
 }

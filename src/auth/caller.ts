@@ -8,11 +8,11 @@ import { createHmac, hash, randomBytes } from 'node:crypto';
 import type { HeadgateConfig, RouteConfig } from '../config/types.ts';
 import type { Head } from '../protocol/headers.ts';
 
-/** The context of every caller who sends nothing that tells callers apart. */
-export const ANONYMOUS = 'anonymous';
+/** The context of every caller who sends nothing that tells callers apart, or how it begins. */
+const ANONYMOUS = 'anonymous';
 
 /** Headers that carry credentials whatever the configuration says. */
-const BUILT_IN = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key'] as const;
+const BUILT_IN: readonly string[] = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key'];
 
 /** Whether a caller says who it is. @param also headers that the operator says tell callers apart. */
 export function hasCredentials(head: Head, also: readonly string[] = []): boolean {
@@ -35,9 +35,23 @@ export function createIdentify(
   route: RouteConfig,
   key: Uint8Array,
 ): Identify {
-  const sorted = [...tellingNames(config, route)].sort();
-  const keyText = Buffer.from(key).toString('hex');
-  return (head) => identify(head, sorted, keyText);
+  const names = [...tellingNames(config, route)].sort();
+  // By which headers callers are told apart is a part of who they are: what one of a crowd was given must not be found
+  // by the crowd when one more header tells them apart, here after a reload or through Redis on another replica.
+  const further = names.filter((name) => !BUILT_IN.includes(name)).join(',');
+  const telling: Telling = {
+    names,
+    key: Buffer.from(key).toString('hex') + further,
+    anonymous: further === '' ? ANONYMOUS : `${ANONYMOUS} ${hash('sha256', further, 'base64url')}`,
+  };
+  return (head) => identify(head, telling);
+}
+
+interface Telling {
+  /** In order. */
+  readonly names: readonly string[];
+  readonly key: string;
+  readonly anonymous: string;
 }
 
 function tellingNames(
@@ -69,12 +83,12 @@ export function createCarried(
  * SHA-256 with the key in front, as long as one block, and behind: an HMAC in all that matters here, without the
  * object that Node makes for each, which costs a private hit as much as its look-up.
  */
-function identify(head: Head, names: readonly string[], key: string): string {
+function identify(head: Head, { names, key, anonymous }: Telling): string {
   let told = '';
   for (const name of names) {
     const value = head.headers.get(name);
     // Lengths make the tuple unambiguous: no value can imitate the next header.
     if (value !== undefined) told += `${name}:${value.length}:${value};`;
   }
-  return told === '' ? ANONYMOUS : hash('sha256', key + told + key, 'base64url');
+  return told === '' ? anonymous : hash('sha256', key + told + key, 'base64url');
 }

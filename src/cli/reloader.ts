@@ -13,7 +13,7 @@ export class Reloader {
   readonly #running: Pick<Running, 'reload'>;
   readonly #watch: FileWatch;
   /** What was tried last. */
-  #digest: string;
+  #last: Reading;
   #reading = false;
   #again = false;
   #closed = false;
@@ -21,7 +21,7 @@ export class Reloader {
   constructor(file: ConfigFile, running: Pick<Running, 'reload'>) {
     this.#file = file;
     this.#running = running;
-    this.#digest = file.first.digest;
+    this.#last = file.first;
     this.#watch = watchFiles(file.first.files, () => void this.#changed());
   }
 
@@ -43,26 +43,28 @@ export class Reloader {
     while (this.#again && !this.#closed) {
       this.#again = false;
       const reading = await this.#settled();
-      if (!this.#closed && reading.digest !== this.#digest) await this.#hand(reading, 'the file has changed');
+      if (!this.#closed && reading !== undefined) await this.#hand(reading, 'the file has changed');
     }
     this.#reading = false;
   }
 
-  async #settled(): Promise<Reading> {
-    let reading = this.#file.read();
-    for (let count = 0; count < MAX_SETTLES; count++) {
-      if (reading.result.kind === 'ok' || reading.digest === this.#digest || this.#closed) break;
-      await sleep(SETTLE_MS, undefined, { ref: false });
-      const { digest } = reading;
+  /** What there is to try; undefined: what was tried last is still what there is. Nothing is read twice to the same end. */
+  async #settled(): Promise<Reading | undefined> {
+    let reading: Reading | undefined;
+    for (let count = 0; ; count++) {
+      const before = reading ?? this.#last;
+      const isSame = this.#file.digest(before.files) === before.digest;
+      if (isSame || this.#closed) return reading;
       reading = this.#file.read();
-      if (reading.digest === digest) break;
+      if (reading.digest === this.#last.digest) return undefined;
+      if (reading.result.kind === 'ok' || count >= MAX_SETTLES) return reading;
+      await sleep(SETTLE_MS, undefined, { ref: false });
     }
-    return reading;
   }
 
-  async #hand({ result, files, digest }: Reading, why: string): Promise<void> {
-    this.#digest = digest;
-    this.#watch.follow(files);
-    await this.#running.reload(result, this.#file.name, why);
+  async #hand(reading: Reading, why: string): Promise<void> {
+    this.#last = reading;
+    this.#watch.follow(reading.files);
+    await this.#running.reload(reading.result, this.#file.name, why);
   }
 }

@@ -5,10 +5,12 @@ import {
   DEFAULT_FILES,
   decodeText,
   findDefaultFile,
+  isRereadable,
   MAX_FILE_BYTES,
   type ReadFile,
   readFailure,
   readTextFile,
+  rereadTextFile,
 } from '../config/files.ts';
 import { fromUrls, type LoadResult, loadConfig, STANDARD_INPUT } from '../config/load.ts';
 import type { Overrides } from '../config/normalize.ts';
@@ -29,7 +31,7 @@ export type Source =
 /** What was made of a file at one time. */
 export interface Reading {
   readonly result: LoadResult;
-  /** The file, and those that it refers to. */
+  /** The file, and those that it refers to, in the order in which they were read. */
   readonly files: readonly string[];
   /** Differs where the content of any of them does. */
   readonly digest: string;
@@ -41,28 +43,56 @@ export interface ConfigFile {
   /** What the configuration in use was made of. */
   readonly first: Reading;
   read(): Reading;
+  /** The digest of these files as they are now, without a look at what they say: that is soon done. */
+  digest(files: readonly string[]): string;
 }
 
 /** Reads a configuration, and notes what was read for it. */
 function readNoting(source: string, env: Terminal['env'], overrides: Overrides, readFile: ReadFile): Reading {
-  const files = new Set<string>([source]);
+  const noted = noting(readFile);
+  const result = loadConfig(source, env, noted.readFile, overrides);
+  return { result, files: noted.files, digest: noted.digest() };
+}
+
+function digestOf(files: readonly string[], readFile: ReadFile): string {
+  const noted = noting(readFile);
+  for (const file of files) {
+    try {
+      noted.readFile(file);
+    } catch {
+      // That it cannot be read is noted, too.
+    }
+  }
+  return noted.digest();
+}
+
+/** Reads, and notes what came of it, once a file. */
+function noting(readFile: ReadFile): {
+  readonly readFile: ReadFile;
+  readonly files: readonly string[];
+  digest(): string;
+} {
+  const files: string[] = [];
   const hash = createHash('sha256');
   const note = (path: string, what: string): void => {
+    if (files.includes(path)) return;
+    files.push(path);
     hash.update(`${path.length}:${path}${what.length}:${what}`);
   };
-  const noting: ReadFile = (path) => {
-    files.add(path);
-    try {
-      const text = readFile(path);
-      note(path, text);
-      return text;
-    } catch (error) {
-      note(path, readFailure(error));
-      throw error;
-    }
+  return {
+    files,
+    digest: () => hash.digest('hex'),
+    readFile(path) {
+      try {
+        const text = readFile(path);
+        note(path, text);
+        return text;
+      } catch (error) {
+        note(path, readFailure(error));
+        throw error;
+      }
+    },
   };
-  const result = loadConfig(source, env, noting, overrides);
-  return { result, files: [...files], digest: hash.digest('hex') };
 }
 
 /** Loads `-c FILE`, or the first default file; prints its problems and warnings. */
@@ -84,10 +114,15 @@ export async function loadFile(
   const typed = source === STANDARD_INPUT ? await readStandardInput(terminal) : undefined;
   const readFile = (path: string) =>
     path === STANDARD_INPUT && typed !== undefined ? decodeText(typed) : readTextFile(path);
-  const read = (): Reading => readNoting(source, terminal.env, overrides, readFile);
-  const first = read();
+  const first = readNoting(source, terminal.env, overrides, readFile);
   const loaded = conclude(first.result, name, EXIT.failed, terminal);
-  return loaded.kind === 'exit' || typed !== undefined ? loaded : { ...loaded, file: { name, first, read } };
+  if (loaded.kind === 'exit' || typed !== undefined || !isRereadable(source)) return loaded;
+  const again: ConfigFile = {
+    ...{ name, first },
+    read: () => readNoting(source, terminal.env, overrides, rereadTextFile),
+    digest: (files) => digestOf(files, rereadTextFile),
+  };
+  return { ...loaded, file: again };
 }
 
 /** The configuration of `serve URL…`; what is wrong with it is wrong with the command line. */

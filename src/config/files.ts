@@ -1,5 +1,14 @@
 /** The one place that touches the file system. */
-import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+} from 'node:fs';
 
 /** Reads a whole text file, or throws. */
 export type ReadFile = (path: string) => string;
@@ -10,22 +19,45 @@ export const MAX_FILE_BYTES = 1024 * 1024;
 /** Where `serve` and `validate` look when no `-c` is given. */
 export const DEFAULT_FILES: readonly string[] = ['./headgate.yaml', '/etc/headgate/headgate.yaml'];
 
-/** Reads from disk; UTF-8 only, *bounded by* {@link MAX_FILE_BYTES}. Throws an Error whose message a person can act on. */
-export const readTextFile: ReadFile = (path) => {
-  const handle = openSync(path, 'r');
+/** True for what holds its text each time it is read: no pipe, no terminal, no device. */
+export function isRereadable(path: string): boolean {
   try {
-    const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
-    let length = 0;
-    for (;;) {
-      const count = readSync(handle, buffer, length, buffer.length - length, null);
-      length += count;
-      if (length > MAX_FILE_BYTES) throw new Error('larger than 1 MiB');
-      if (count === 0) return decodeText(buffer.subarray(0, length));
-    }
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Reads from disk; UTF-8 only, *bounded by* {@link MAX_FILE_BYTES}. Throws an Error whose message a person can act on. */
+export const readTextFile: ReadFile = (path) => reading(path, constants.O_RDONLY, readWhole);
+
+/** As {@link readTextFile}, for a program that has other things to do: *never* waits for somebody to write into a pipe. */
+export const rereadTextFile: ReadFile = (path) =>
+  reading(path, constants.O_RDONLY | constants.O_NONBLOCK, (handle) => {
+    const found = fstatSync(handle);
+    if (!found.isFile() && !found.isDirectory()) throw new Error('no file that can be read again');
+    return readWhole(handle);
+  });
+
+function reading<T>(path: string, flags: number, read: (handle: number) => T): T {
+  const handle = openSync(path, flags);
+  try {
+    return read(handle);
   } finally {
     closeSync(handle);
   }
-};
+}
+
+function readWhole(handle: number): string {
+  const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
+  let length = 0;
+  for (;;) {
+    const count = readSync(handle, buffer, length, buffer.length - length, null);
+    length += count;
+    if (length > MAX_FILE_BYTES) throw new Error('larger than 1 MiB');
+    if (count === 0) return decodeText(buffer.subarray(0, length));
+  }
+}
 
 /** UTF-8 bytes as text, without a byte order mark. Throws on anything else. */
 export function decodeText(bytes: Uint8Array): string {

@@ -6,7 +6,15 @@
  * Every folder counts that a path leads through by links. Of what is told nothing is believed but that it is time to
  * look; and it is looked now and then in any case, for file systems that tell nothing.
  */
-import { type BigIntStats, type FSWatcher, lstatSync, readlinkSync, statSync, watch } from 'node:fs';
+import {
+  type BigIntStats,
+  type FSWatcher,
+  lstatSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  watch,
+} from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 /** A change is seldom one event: it is over when nothing has come for so long. */
@@ -121,7 +129,9 @@ function linkedFolders(path: string): string[] {
 
 function linkTarget(path: string): string | undefined {
   try {
-    return lstatSync(path).isSymbolicLink() ? resolve(dirname(path), readlinkSync(path)) : undefined;
+    if (!lstatSync(path).isSymbolicLink()) return undefined;
+    // From where the folder really is: `..` does not lead out of a folder by the name that a link has.
+    return resolve(realpathSync(dirname(path)), readlinkSync(path));
   } catch {
     return undefined;
   }

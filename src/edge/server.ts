@@ -45,16 +45,16 @@ export interface Edge {
    * Addresses, and the limits that Node itself keeps, stay.
    */
   reconfigure(config: HeadgateConfig): void;
-  /** Calls when every request that is open now is over, listens aside. @returns stops looking. */
-  whenOver(then: () => void): () => void;
+  /**
+   * Notes the requests that are open now, listens aside. @returns whether one of them, of these routes, may still be for
+   * that upstream: it is not known whose it is, or it is known to be its.
+   */
+  noteOpen(): (upstream: string, paths: ReadonlySet<string>) => boolean;
   /** Shuts down gracefully, once; later calls get the same result. */
   drain(): Promise<DrainResult>;
   /** Cuts off what a drain is still waiting for; begins one if there is none. */
   force(): void;
 }
-
-/** How often it is looked whether requests are over that nobody waits for. */
-const LOOK_MS = 250;
 
 /** Makes the edge of a gateway. */
 export function createEdge(options: EdgeOptions): Edge {
@@ -96,15 +96,15 @@ export function createEdge(options: EdgeOptions): Edge {
       for (const live of context.open)
         if (live.route !== undefined && !context.paths.has(live.route)) live.endListen?.();
     },
-    whenOver(then) {
-      const before = [...context.open].filter((live) => live.endListen === undefined);
-      const timer = setInterval(() => {
-        if (before.some((live) => !live.over && live.endListen === undefined)) return;
-        clearInterval(timer);
-        then();
-      }, LOOK_MS);
-      timer.unref();
-      return () => clearInterval(timer);
+    noteOpen() {
+      let before = [...context.open];
+      return (upstream, paths) => {
+        before = before.filter((live) => !live.over && live.endListen === undefined);
+        return before.some(
+          ({ route, facts }) =>
+            (route === undefined || paths.has(route)) && (facts.upstream ?? upstream) === upstream,
+        );
+      };
     },
     drain: () => begin().done,
     force: () => begin().force(),

@@ -47,7 +47,7 @@ export function abandon(iterator: AsyncIterator<Uint8Array>): void {
 
 /** Opens a listen, writes what it tells, keeps it alive, and ends it gracefully when the gateway closes. */
 export function listen(live: Live, { opening, closing, feed }: Extract<Reply, { kind: 'listen' }>): void {
-  const { sweeper, shedding, phase } = live.context;
+  const { sweeper, shedding, phase, paths } = live.context;
   if (!live.streaming) live.beginStream(200, {}, 'listen');
   if (opening !== undefined) live.write(eventOf(opening));
   const heart = new Heart(live);
@@ -64,7 +64,8 @@ export function listen(live: Live, { opening, closing, feed }: Extract<Reply, { 
     over();
     listened();
   };
-  if (phase === 'closing') return live.endListen();
+  // Its route may have gone while it waited for its acknowledgment.
+  if (phase === 'closing' || !paths.has(live.route ?? '')) return live.endListen();
   sweeper.add(heart);
   live.onDrain(() => feed.drained());
   feed.start({ write: (message) => live.write(eventOf(message)), end: () => live.endListen?.() });

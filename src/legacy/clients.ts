@@ -105,6 +105,12 @@ export class Clients {
     this.#sessions.giveUp();
   }
 
+  /** The routes are others: of one that serves no older clients no session is left. */
+  reconfigured(): void {
+    const { routes } = this.#deps;
+    this.#sessions.endExcept((path) => routes.get(path)?.config.legacyClients === true);
+  }
+
   close(): void {
     this.#sessions.close();
   }

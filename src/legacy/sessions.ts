@@ -25,6 +25,7 @@ const MAX_TRIES = 64;
 /** A session that a request came with. */
 export interface Known {
   readonly ticket: Ticket;
+  readonly route: string;
   /** Whose it is, as a word. */
   readonly holder: string;
 }
@@ -32,6 +33,7 @@ export interface Known {
 interface Kept {
   readonly session: Session;
   readonly serial: number;
+  readonly route: string;
   readonly holder: string;
   usedAt: number;
 }
@@ -66,7 +68,8 @@ export class Sessions {
     const ticket = this.#tickets.read(id, holder);
     if (ticket === undefined || this.#ended.has(ticket.serial)) return undefined;
     this.#use(this.#kept.get(ticket.serial));
-    return { ticket, holder: JSON.stringify([holder.route, holder.partition]) };
+    const { route, partition } = holder;
+    return { ticket, route, holder: JSON.stringify([route, partition]) };
   }
 
   /** What a session keeps, if it keeps anything. */
@@ -75,7 +78,7 @@ export class Sessions {
   }
 
   /** A place for what a session keeps; undefined for one that is over, and while there is none. */
-  keep({ ticket: { serial }, holder }: Known, deps: Pick<SessionDeps, 'listen'>): Session | undefined {
+  keep({ ticket: { serial }, route, holder }: Known, deps: Pick<SessionDeps, 'listen'>): Session | undefined {
     const known = this.#kept.get(serial);
     if (known !== undefined) return known.session;
     if (this.#ended.has(serial)) return undefined;
@@ -84,7 +87,7 @@ export class Sessions {
     if (this.#kept.size >= MAX_KEPT && !this.#makeRoom(this.#kept)) return undefined;
     const session = new Session({ ...deps, now: this.#now, used: () => this.#use(this.#kept.get(serial)) });
     if (this.#deafened) session.giveUp();
-    const kept: Kept = { session, serial, holder, usedAt: this.#now() };
+    const kept: Kept = { session, serial, route, holder, usedAt: this.#now() };
     this.#holders.set(holder, own);
     this.#kept.set(serial, kept);
     own.set(serial, kept);
@@ -103,6 +106,11 @@ export class Sessions {
       if (oldest === undefined || oldest.usedAt > before) return;
       this.#endUnlessUsed(oldest);
     }
+  }
+
+  /** Ends those of routes that serve no sessions any more. */
+  endExcept(isServed: (route: string) => boolean): void {
+    for (const [serial, { route }] of [...this.#kept.entries()]) if (!isServed(route)) this.#end(serial);
   }
 
   /** No client can answer any more. */

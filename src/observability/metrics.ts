@@ -109,6 +109,7 @@ export interface Metrics {
  */
 export function createMetrics({ upstreams, routes, version, now = Date.now }: MetricsOptions): Metrics {
   const families = createFamilies({ upstreams, routes }, version);
+  let configured = JSON.stringify([upstreams, routes]);
   const registry = new Registry();
   // The registry asks a metric for its name and its values only; its type names prom-client's own classes.
   for (const family of families.all) registry.registerMetric(family as unknown as Metric);
@@ -130,6 +131,9 @@ export function createMetrics({ upstreams, routes, version, now = Date.now }: Me
       else accepted();
     },
     configure: (names) => {
+      const now = JSON.stringify([names.upstreams, names.routes]);
+      if (now === configured) return;
+      configured = now;
       const { upstream, route } = configuredLabels(names);
       for (const family of families.all) family.layOut([upstream, route]);
     },
@@ -168,7 +172,10 @@ function recorders(families: Families): Omit<Metrics, 'reloaded' | 'configure' |
   const { busMessages, busResyncs, clientOperations, attempts, retries, up, circuit } = families;
   const { notifications, dropped, readiness } = families;
   return {
-    httpOpened: () => httpInFlight.hold(),
+    httpOpened: () => {
+      httpInFlight.add(1);
+      return once(() => httpInFlight.add(-1));
+    },
     httpRequest: (httpMethod, status) => httpRequests.add(1, httpMethod, status),
     httpBytes: (inBytes, outBytes) => {
       requestBytes.add(inBytes);
@@ -216,4 +223,14 @@ function attemptReport(report: (gauges: ScrapeGauges) => void, gauges: ScrapeGau
   } catch {
     // One report in trouble must not cost the operator all other figures, least of all then.
   }
+}
+
+/** Makes a close function that may be called by everyone who notices the end. */
+function once(close: () => void): () => void {
+  let open = true;
+  return () => {
+    if (!open) return;
+    open = false;
+    close();
+  };
 }

@@ -8,6 +8,7 @@
  * A reload changes which values a label has: every family is then laid out anew, and its numbers move to where
  * their labels lead from then on.
  */
+import { type Listed, Roster } from '../protocol/roster.ts';
 
 /** One line of the exposition, as prom-client's registry wants it. */
 interface Sample {
@@ -118,7 +119,11 @@ interface Layout {
   readonly numbers: Float64Array;
   /** Which series exist: those started and those recorded. */
   readonly present: Uint8Array;
-  next?: Layout;
+}
+
+/** Something open, on its series; undefined: that is gone. */
+interface Held extends Listed {
+  slot: number | undefined;
 }
 
 function layoutOf(slots: Slots): Layout {
@@ -131,6 +136,7 @@ export class NumberFamily {
   readonly #help: string;
   readonly #type: 'counter' | 'gauge';
   readonly #starts: (readonly Started[])[] = [];
+  readonly #held = new Roster<Held>();
   #layout: Layout;
 
   constructor(type: 'counter' | 'gauge', { name, help, labels = [] }: FamilyOptions) {
@@ -160,15 +166,12 @@ export class NumberFamily {
    */
   hold(a: Value = '', b: Value = ''): () => void {
     this.add(1, a, b);
-    let layout: Layout | undefined = this.#layout;
-    let slot: number | undefined = layout.slots.at(a, b, '', '');
+    const held: Held = { place: -1, slot: this.#layout.slots.at(a, b, '', '') };
+    this.#held.add(held);
     return () => {
-      while (layout?.next !== undefined && slot !== undefined) {
-        slot = layout.slots.movedTo(layout.next.slots, slot);
-        layout = layout.next;
-      }
-      if (layout !== undefined && slot !== undefined) layout.numbers[slot] = (layout.numbers[slot] ?? 0) - 1;
-      layout = undefined;
+      if (!this.#held.delete(held) || held.slot === undefined) return;
+      const { numbers } = this.#layout;
+      numbers[held.slot] = (numbers[held.slot] ?? 0) - 1;
     };
   }
 
@@ -199,7 +202,8 @@ export class NumberFamily {
       next.numbers[to] = before.numbers[slot] ?? 0;
       next.present[to] = 1;
     }
-    before.next = next;
+    for (const held of this.#held)
+      held.slot = held.slot === undefined ? undefined : before.slots.movedTo(next.slots, held.slot);
     this.#layout = next;
     for (const lists of this.#starts) this.#begin(lists);
   }

@@ -78,6 +78,10 @@ export class Hub {
     this.#deps = deps;
   }
 
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** The name of the upstream. */
   get upstream(): string {
     return this.#deps.upstream.name;

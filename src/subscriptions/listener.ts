@@ -41,7 +41,8 @@ const NONE = new Coverage(NOTHING);
 
 /** What one upstream has to say to this client. */
 interface Source {
-  readonly share: Share;
+  /** Another one, where a changed route asks the same of the same. */
+  share: Share;
   readonly seat: Seat;
   /** Acknowledged to the client. */
   honoured: Coverage;
@@ -62,6 +63,7 @@ export class Listener implements Feed {
   readonly #pending = new Map<string, Message>();
   /** What was acknowledged; undefined until then. */
   #promised: ListenFilter | undefined;
+  #isUnsure = false;
   #stopped = false;
 
   /** @param id JSON text of the listen's id. */
@@ -153,28 +155,30 @@ export class Listener implements Feed {
   /**
    * Somebody else has what was asked for: it is listened to there from now on. What was acknowledged stays so, and of all
    * that comes from somebody else now the client is told that it may have changed.
+   * @param extent `part`: what is in no share may be somebody's all the same, and is heard from whom it was.
+   * @param lists whether the lists may have changed.
    */
-  replan(shares: readonly Share[]): void {
+  replan(shares: readonly Share[], extent: 'whole' | 'part', lists: 'told' | 'same'): void {
     if (this.#stopped) return;
     const promised = this.#promised;
     const before = this.#sources;
-    this.#sources = shares.map((share) => {
-      const wanted =
-        promised === undefined ? share : { ...share, filter: within(share.filter, new Coverage(promised)) };
-      return before.find((source) => isSame(source.share, wanted)) ?? this.#join(wanted);
-    });
+    const wanted = promised === undefined ? shares : shares.map((share) => only(share, promised));
+    const planned = new Coverage(together(wanted.map(({ filter }) => filter)));
+    this.#isUnsure = extent === 'part';
+    const sources = wanted.map((share) => keep(before, share) ?? this.#join(share));
+    const others = before.filter((source) => !sources.includes(source));
+    this.#sources = extent === 'part' ? [...sources, ...this.#unplanned(others, planned)] : sources;
     for (const source of before) if (!this.#sources.includes(source)) source.seat.leave();
     if (promised === undefined) return this.#onDecided?.();
-    const other = promised.resourceSubscriptions.filter(
-      (uri) => hubOf(before, uri) !== hubOf(this.#sources, uri),
-    );
     for (const source of this.#sources) {
       if (before.includes(source)) continue;
       const { filter } = source.share;
       source.honoured = new Coverage(filter);
       source.unheard = without(filter, new Coverage(source.seat.fate().honoured));
     }
-    this.#tellAll({ ...promised, resourceSubscriptions: other });
+    const isElsewhere = (uri: string): boolean => hubOf(before, uri) !== hubOf(this.#sources, uri);
+    const moved = promised.resourceSubscriptions.filter(isElsewhere);
+    this.#tellAll({ ...(lists === 'told' ? promised : NOTHING), resourceSubscriptions: moved });
   }
 
   /** Of what was acknowledged something is listened to nowhere at present. */
@@ -182,6 +186,19 @@ export class Listener implements Feed {
     if (this.#promised === undefined || this.#stopped) return false;
     const heard = new Coverage(together(this.#sources.map((source) => source.honoured.filter)));
     return !isNothing(without(this.#promised, heard));
+  }
+
+  /** Something is listened to nowhere, or where it was, as it is not known whose it is. */
+  get isUnsure(): boolean {
+    return this.#isUnsure && !this.#stopped;
+  }
+
+  /** What is listened to already and in no plan, from those who are still there. */
+  #unplanned(others: readonly Source[], planned: Coverage): Source[] {
+    return others.flatMap(({ share }) => {
+      const filter = share.hub.isClosed ? NOTHING : without(share.filter, planned);
+      return isNothing(filter) ? [] : [this.#join({ ...share, filter })];
+    });
   }
 
   #isDecided(): boolean {
@@ -258,12 +275,19 @@ export class Listener implements Feed {
   }
 }
 
+function only(share: Share, promised: ListenFilter): Share {
+  return { ...share, filter: within(share.filter, new Coverage(promised)) };
+}
+
+/** The one that asks this already, of the same: it goes on under the new share. */
+function keep(before: readonly Source[], share: Share): Source | undefined {
+  const source = before.find((one) => isSame(one.share, share));
+  if (source !== undefined) source.share = share;
+  return source;
+}
+
 function isSame(one: Share, other: Share): boolean {
-  return (
-    one.hub === other.hub &&
-    one.audience === other.audience &&
-    JSON.stringify(one.filter) === JSON.stringify(other.filter)
-  );
+  return one.hub === other.hub && JSON.stringify(one.filter) === JSON.stringify(other.filter);
 }
 
 /** Where changes of a resource are heard. */

@@ -4,6 +4,7 @@
  */
 import { callerHeaders, ownCredential } from '../auth/forward.ts';
 import type { UpstreamConfig } from '../config/types.ts';
+import type { Logger } from '../observability/log.ts';
 import type { Reply } from '../protocol/exchange.ts';
 import type { Head } from '../protocol/headers.ts';
 import { type ListenFilter, type ListName, NOTHING } from '../protocol/listen-filter.ts';
@@ -15,8 +16,10 @@ import { Listener, type Share } from './listener.ts';
 import { acknowledged, completed, stamped } from './messages.ts';
 import { Watch } from './watch.ts';
 
-export interface SubscriptionsDeps extends Pick<HubDeps, 'cache' | 'log' | 'notified'> {
+export interface SubscriptionsDeps extends Pick<HubDeps, 'cache' | 'notified'> {
+  /** Those of the moment. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** The resources of an upstream that are held at present. */
   readonly heldUris: (upstream: string) => Iterable<string>;
   /** Monotonic milliseconds. */
@@ -35,6 +38,15 @@ export interface ListenShare {
   readonly audience: string;
 }
 
+/** What of a listen is asked of whom. */
+export interface ListenPlan {
+  readonly parts: readonly ListenShare[];
+  /** Whether nobody was asked in vain: what is in no part, nobody has. */
+  readonly extent: 'whole' | 'part';
+  /** Whether the route is still the one that it was made by. */
+  readonly isCurrent: () => boolean;
+}
+
 /** What an upstream tells of its lists. */
 export interface Announcement {
   readonly config: UpstreamConfig;
@@ -48,17 +60,30 @@ export interface ListenOrder {
   /** JSON text of its id. */
   readonly id: string;
   readonly head: Head;
-  readonly parts: readonly ListenShare[];
-  /** Finds out anew who is asked what: of a route that has changed. *Never* rejects. */
-  readonly plan: () => Promise<readonly ListenShare[]>;
+  /** Who is asked what; waits no longer than an acknowledgment may. */
+  readonly first: ListenPlan;
+  /** Finds it out anew, by what holds then, and takes the time that it takes. */
+  readonly plan: () => Promise<ListenPlan>;
   /** How long the acknowledgment may take. */
   readonly withinMs: number;
   /** Fires when the client has left. */
   readonly signal: Signal;
 }
 
-/** What of a listen's request is kept. */
-type Kept = Pick<ListenOrder, 'head' | 'plan'>;
+/** What of a listen is kept beside it. */
+interface Kept extends Pick<ListenOrder, 'route' | 'head' | 'plan'> {
+  /** Counts its plans: only the newest of them counts. */
+  plans: number;
+}
+
+/** Listens that are planned anew at once: each may ask for lists of its own. */
+const PLANS_AT_ONCE = 8;
+/** Where it was not found out whose something is, it is looked for again: the first pause, the longest, and how often. */
+const FIRST_LOOK_MS = 1_000;
+const LAST_LOOK_MS = 60_000;
+const MAX_LOOKS = 10;
+
+type Listening = readonly [Listener, Kept];
 
 export class Subscriptions {
   readonly #deps: SubscriptionsDeps;
@@ -66,6 +91,8 @@ export class Subscriptions {
   readonly #watches = new Map<string, { readonly watch: Watch; readonly hub: Hub }>();
   /** By route; each with what of its request is kept. */
   readonly #listeners = new Map<string, Map<Listener, Kept>>();
+  /** By route: when what is missing is looked for again. */
+  readonly #looks = new Map<string, NodeJS.Timeout>();
   /** By route and name, what upstreams tell of their lists. */
   readonly #announced = new Map<string, Map<string, Announcement>>();
 
@@ -91,12 +118,16 @@ export class Subscriptions {
   }
 
   /** Opens a client's listen. *Never* rejects. */
-  async listen({ route, id, head, parts, plan, withinMs, signal }: ListenOrder): Promise<Reply> {
+  async listen({ route, id, head, first, plan, withinMs, signal }: ListenOrder): Promise<Reply> {
+    const kept: Kept = { route, head, plan, plans: 0 };
+    const { parts } = first.isCurrent() ? first : await this.#planned(kept);
     const listeners = this.#listeners.get(route) ?? new Map<Listener, Kept>();
     this.#listeners.set(route, listeners);
-    const shares = this.#shares(route, head, parts);
-    const listener: Listener = new Listener(id, shares, () => listeners.delete(listener));
-    listeners.set(listener, { head, plan });
+    const listener: Listener = new Listener(id, this.#shares(kept, parts), () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(route) === listeners) this.#listeners.delete(route);
+    });
+    listeners.set(listener, kept);
     const leave = (): void => listener.stop();
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
@@ -111,16 +142,21 @@ export class Subscriptions {
 
   /** An upstream of this route is there that was not before: its lists are news. */
   arrived(route: string, lists: Iterable<ListName>): void {
+    const missing: Listening[] = [];
     for (const [listener, kept] of this.#listeners.get(route) ?? []) {
       listener.arrived(lists);
-      if (listener.isMissing) void this.#replan(route, listener, kept);
+      if (listener.isMissing) missing.push([listener, kept]);
     }
+    void this.#replanAll(missing, 'same');
   }
 
-  /** A route has changed: whoever listens there hears from those who have now what it asked for, and is told so. */
+  /**
+   * A route has changed: whoever listens there hears from those who have now what it asked for, and is told so. What
+   * cannot be found at once is looked for again. *Never* rejects.
+   */
   async replan(route: string): Promise<void> {
-    const all = [...(this.#listeners.get(route) ?? [])];
-    await Promise.all(all.map(([listener, kept]) => this.#replan(route, listener, kept)));
+    await this.#replanAll([...(this.#listeners.get(route) ?? [])], 'told');
+    this.#lookAgain(route, 0);
   }
 
   /** An upstream is there no more, or is another one: nothing of it is listened to. */
@@ -156,19 +192,55 @@ export class Subscriptions {
   }
 
   close(): void {
+    for (const look of this.#looks.values()) clearTimeout(look);
     for (const { watch } of this.#watches.values()) watch.close();
     for (const hub of this.#hubs.values()) hub.close();
   }
 
-  async #replan(route: string, listener: Listener, { head, plan }: Kept): Promise<void> {
-    const parts = await plan();
-    if (this.#listeners.get(route)?.has(listener) !== true) return;
-    listener.replan(this.#shares(route, head, parts));
-    for (const announcement of this.#announced.get(route)?.values() ?? [])
-      this.#widen(listener, head, announcement);
+  #lookAgain(route: string, count: number): void {
+    clearTimeout(this.#looks.get(route));
+    this.#looks.delete(route);
+    const unsure = [...(this.#listeners.get(route) ?? [])].filter(([listener]) => listener.isUnsure);
+    if (unsure.length === 0 || count >= MAX_LOOKS) return;
+    const look = setTimeout(
+      () => void this.#replanAll(unsure, 'same').then(() => this.#lookAgain(route, count + 1)),
+      Math.min(FIRST_LOOK_MS * 2 ** count, LAST_LOOK_MS),
+    );
+    look.unref();
+    this.#looks.set(route, look);
   }
 
-  #shares(route: string, head: Head, parts: readonly ListenShare[]): Share[] {
+  /** A few at a time. *Never* rejects. */
+  async #replanAll(all: readonly Listening[], lists: 'told' | 'same'): Promise<void> {
+    const rest = all.values();
+    const some = async (): Promise<void> => {
+      for (const [listener, kept] of rest) await this.#replan(listener, kept, lists);
+    };
+    await Promise.all(Array.from({ length: Math.min(PLANS_AT_ONCE, all.length) }, some));
+  }
+
+  async #replan(listener: Listener, kept: Kept, lists: 'told' | 'same'): Promise<void> {
+    const { route, head } = kept;
+    const nth = ++kept.plans;
+    try {
+      const { parts, extent } = await this.#planned(kept);
+      if (kept.plans !== nth || this.#listeners.get(route)?.has(listener) !== true) return;
+      listener.replan(this.#shares(kept, parts), extent, lists);
+      for (const announcement of this.#announced.get(route)?.values() ?? [])
+        this.#widen(listener, head, announcement);
+    } catch (error) {
+      this.#deps.log.error({ err: error, route }, 'a listen could not be planned anew');
+    }
+  }
+
+  /** A plan by what holds when it is there: by an older one, somebody could be listened to who is not the upstream any more. */
+  async #planned({ plan }: Kept): Promise<ListenPlan> {
+    let planned = await plan();
+    while (!planned.isCurrent()) planned = await plan();
+    return planned;
+  }
+
+  #shares({ route, head }: Kept, parts: readonly ListenShare[]): Share[] {
     return parts.map(({ config, filter, meta, admits, audience }) => ({
       upstream: config.name,
       hub: this.#hub(config, callerHeaders(config, head), meta),
@@ -189,10 +261,12 @@ export class Subscriptions {
     const key = JSON.stringify([name, meta, Object.entries(headers).sort()]);
     const known = this.#hubs.get(key);
     if (known !== undefined) return known;
+    const upstream = upstreams.get(name);
+    if (upstream === undefined) throw new Error('an upstream is listened to that is none');
     const hub = new Hub({
       ...{ cache, log, notified },
       whose: isSame(headers, ownCredential(config)) ? 'gateway' : 'caller',
-      upstream: upstreams.get(name) as Upstream,
+      upstream,
       request: { version: CURRENT_VERSION, headers, meta },
       onIdle: () => {
         if (this.#watches.get(name)?.hub === hub) return;

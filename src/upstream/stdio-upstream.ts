@@ -106,7 +106,7 @@ export function createStdio(
       listenings.add(listening);
       return listening;
     },
-    stats: () => NO_CONNECTIONS,
+    stats: () => ({ ...NO_CONNECTIONS, running: wire.underWay }),
     available: () => true,
     close: async () => {
       for (const listening of listenings) listening.close();

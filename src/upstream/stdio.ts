@@ -84,6 +84,11 @@ export class StdioWire implements SessionWire {
     this.#supervisor = supervise(this);
   }
 
+  /** Requests that wait for an answer. */
+  get underWay(): number {
+    return this.#pending.size;
+  }
+
   /** A new process. @returns whom it tells. */
   attach(child: Child): { message(bytes: Uint8Array): void; ended(reason: Failure): void } {
     this.life++;

@@ -241,7 +241,7 @@ export function fleet({
     upstreams: new Map(members.map(({ config, upstream }) => [config.name, upstream])),
     heldUris: () => [],
     notified: () => undefined,
-    log: { info: () => undefined, warn: () => undefined },
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   });
   const handle = createPipeline({
     ...{ ...deps, subscriptions },
@@ -250,7 +250,17 @@ export function fleet({
     routes: new Map([
       [
         '/mcp',
-        { config: route, members, routing, lists, learner, discovery, identify, carried: (head) => head },
+        {
+          config: route,
+          members,
+          routing,
+          lists,
+          learner,
+          discovery,
+          identify,
+          carried: (head) => head,
+          generation: 1,
+        },
       ],
     ]),
   });

@@ -45,14 +45,15 @@ const ROOMS: Readonly<Record<string, Room>> = {
   admin: room([...OUTER, 'pipeline'], { packages: ['fastify'] }),
   fleet: room([...OUTER, 'pipeline']),
   reload: room(['protocol', 'config', 'observability']),
-  gateway: room([...EDGES, 'fleet', 'reload'], { node: 'all', env: 'allowed' }),
+  retiring: room([...INNER, 'upstream']),
+  gateway: room([...EDGES, 'fleet', 'reload', 'retiring'], { node: 'all', env: 'allowed' }),
   inspect: room([...MIDDLE, 'aggregate']),
   cli: room([...EDGES, 'gateway', 'inspect'], { node: 'all', env: 'allowed' }),
   main: room([...EDGES, 'gateway', 'inspect', 'cli'], { node: 'all', env: 'allowed' }),
 };
 
 /** Rooms that are one file at the top of src/. */
-const ONE_FILE = new Set(['pipeline', 'fleet', 'reload', 'gateway', 'main']);
+const ONE_FILE = new Set(['pipeline', 'fleet', 'reload', 'retiring', 'gateway', 'main']);
 const PACKAGES = [
   ...new Set(Object.values(ROOMS).flatMap((entry) => entry.packages)),
   'left-pad',

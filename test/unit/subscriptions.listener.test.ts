@@ -53,7 +53,7 @@ beforeEach(async () => {
     upstreams: new Map(NAMES.map((name) => [name, rigs[name].upstream])),
     heldUris: () => [],
     notified: () => undefined,
-    log: { info: () => undefined, warn: () => undefined },
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
     now: () => performance.now(),
   });
 });
@@ -81,11 +81,12 @@ async function client(
     signal?: Abort;
     /** Of whom it is asked when the route has changed. */
     plan?: () => Partial<Record<Name, Partial<ListenFilter>>>;
+    extent?: () => 'whole' | 'part';
   } = {},
 ) {
   const { id = '7', token, withinMs = 450, admits = () => true, audience = id } = options;
   let reads = options.reads ?? true;
-  const { signal = new Abort(), plan = () => asked } = options;
+  const { signal = new Abort(), plan = () => asked, extent = () => 'whole' } = options;
   const partsOf = (all: typeof asked) =>
     NAMES.flatMap((name) => {
       const filter = all[name];
@@ -97,8 +98,8 @@ async function client(
     route: '/mcp',
     id,
     head: readHead(rawHeaders(token === undefined ? {} : { authorization: `Bearer ${token}` })),
-    parts: partsOf(asked),
-    plan: async () => partsOf(plan()),
+    first: { parts: partsOf(asked), extent: 'whole', isCurrent: () => true },
+    plan: async () => ({ parts: partsOf(plan()), extent: extent(), isCurrent: () => true }),
     withinMs,
     signal,
   });
