@@ -40,6 +40,8 @@ export interface Edge {
    * its `address` and `port` those of the configuration; nothing is left open then.
    */
   listen(): Promise<{ readonly mcp: string; readonly status: string }>;
+  /** What must hold for the gateway to take work, as the status port tells it. */
+  checks(): readonly Check[];
   /** Shuts down gracefully, once; later calls get the same result. */
   drain(): Promise<DrainResult>;
   /** Cuts off what a drain is still waiting for; begins one if there is none. */
@@ -79,6 +81,7 @@ export function createEdge(options: EdgeOptions): Edge {
         throw error;
       }
     },
+    checks: () => checksOf(context, checks),
     drain: () => begin().done,
     force: () => begin().force(),
   };

@@ -55,7 +55,7 @@ import {
   type StreamKind,
   UNANSWERED,
 } from './labels.ts';
-import { HistogramFamily, LabelSet, NumberFamily } from './series.ts';
+import { HistogramFamily, LabelSet, NumberFamily, type Sum } from './series.ts';
 
 /** What is known only when somebody looks: a scrape asks for it. */
 export interface ScrapeGauges {
@@ -64,6 +64,22 @@ export interface ScrapeGauges {
   subscription(upstream: string, state: 'up' | 'down'): void;
   connections(upstream: string, counts: Readonly<Record<ConnectionState, number>>): void;
 }
+
+/** What can be read back, for the admin page: each of these is a family of the exposition. */
+export type Readable =
+  | 'httpInFlight'
+  | 'streams'
+  | 'cacheRequests'
+  | 'stores'
+  | 'evictions'
+  | 'invalidations'
+  | 'redisCircuit'
+  | 'redisErrors'
+  | 'busMessages'
+  | 'busResyncs'
+  | 'up'
+  | 'circuit'
+  | 'attempts';
 
 export interface MetricsOptions {
   /** Configured names: the values of the label `upstream`. */
@@ -117,6 +133,10 @@ export interface Metrics {
   itemDropped(upstream: string, reason: DropReason): void;
 
   ready(state: 'ready' | 'not-ready'): void;
+  /** What was recorded so far, added up by these labels of the family. */
+  sums(family: Readable, ...labels: readonly string[]): readonly Sum[];
+  /** By upstream: how many operations it ended itself, well or not, in each bucket of {@link OPERATION_BOUNDS}. */
+  upstreamOperations(): ReadonlyMap<string, readonly number[]>;
   /** Asks `report` at every scrape; returns what to call to stop that. A report that throws is skipped. */
   onScrape(report: (gauges: ScrapeGauges) => void): () => void;
   /** The exposition for `/metrics`. */
@@ -324,6 +344,10 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
   ).set(1, version, process.version);
   collectDefaultMetrics({ register: registry });
 
+  const readable: Readonly<Record<Readable, NumberFamily>> = {
+    ...{ httpInFlight, streams, cacheRequests, stores, evictions, invalidations },
+    ...{ redisCircuit, redisErrors, busMessages, busResyncs, up, circuit, attempts },
+  };
   const reports = new Set<(gauges: ScrapeGauges) => void>();
   const scrapeGauges: ScrapeGauges = {
     cache: (tier, { entryCount, sizeBytes, maxSizeBytes }) => {
@@ -378,6 +402,12 @@ export function createMetrics({ upstreams, routes, version }: MetricsOptions): M
     upstreamNotified: (upstream, notification) => notifications.add(1, upstream, notification),
     itemDropped: (upstream, reason) => dropped.add(1, upstream, reason),
     ready: (state) => readiness.set(state === 'ready' ? 1 : 0),
+    sums: (family, ...labels) => readable[family].sums(...labels),
+    upstreamOperations: () =>
+      clientOperations.buckets(
+        'upstream',
+        ({ error_type: error }) => error !== 'connect' && error !== 'cancelled',
+      ),
     onScrape: (report) => {
       reports.add(report);
       return () => reports.delete(report);

@@ -68,6 +68,14 @@ class Slots {
     return slot * fourth.values.length + fourth.indexOf(d);
   }
 
+  /** Where the value of a label stands in its set, for a slot. */
+  reader(name: string): (slot: number) => number {
+    const at = this.labels.findIndex((label) => label.name === name);
+    const behind = this.labels.slice(at + 1).reduce((product, { values }) => product * values.length, 1);
+    const count = this.labels[at]?.values.length ?? 1;
+    return (slot) => Math.floor(slot / behind) % count;
+  }
+
   /** The labels that lead to a slot. */
   namesOf(slot: number): Record<string, string> {
     const names: [string, string][] = [];
@@ -78,6 +86,12 @@ class Slots {
     }
     return Object.fromEntries(names);
   }
+}
+
+/** What all series together say that agree in some labels: their values, in the order asked for. */
+export interface Sum {
+  readonly values: readonly string[];
+  readonly sum: number;
 }
 
 /** What every family is made from. */
@@ -129,6 +143,27 @@ export class NumberFamily {
     return this;
   }
 
+  /** The series that exist, added up by these labels of this family; by none: one sum of everything. */
+  sums(...names: readonly string[]): readonly Sum[] {
+    const labels = names.flatMap((name) => this.#slots.labels.find((label) => label.name === name) ?? []);
+    const readers = labels.map(({ name }) => this.#slots.reader(name));
+    const found = new Map<number, { readonly slot: number; sum: number }>();
+    for (const [slot, present] of this.#present.entries()) {
+      if (present === 0) continue;
+      const key = readers.reduce(
+        (at, read, index) => at * (labels[index]?.values.length ?? 1) + read(slot),
+        0,
+      );
+      const known = found.get(key);
+      if (known === undefined) found.set(key, { slot, sum: this.#numbers[slot] ?? 0 });
+      else known.sum += this.#numbers[slot] ?? 0;
+    }
+    return [...found.values()].map(({ slot, sum }) => ({
+      values: labels.map((label, index) => label.values[readers[index]?.(slot) ?? 0] ?? 'other'),
+      sum,
+    }));
+  }
+
   get(): Exposition {
     const values: Sample[] = [];
     for (const [slot, present] of this.#present.entries()) {
@@ -176,6 +211,26 @@ export class HistogramFamily {
     }
     cell.counts[at] = (cell.counts[at] ?? 0) + 1;
     cell.sum += seen;
+  }
+
+  /** Observations by bucket, not added up, of the cells that count, by one label of this family. */
+  buckets(
+    name: string,
+    counts: (labels: Readonly<Record<string, string>>) => boolean,
+  ): Map<string, number[]> {
+    const found = new Map<string, number[]>();
+    for (const [slot, cell] of this.#cells.entries()) {
+      if (cell === undefined) continue;
+      const labels = this.#slots.namesOf(slot);
+      if (!counts(labels)) continue;
+      const value = labels[name] ?? 'other';
+      const before = found.get(value);
+      found.set(
+        value,
+        Array.from(cell.counts, (count, at) => count + (before?.[at] ?? 0)),
+      );
+    }
+    return found;
   }
 
   get(): Exposition {

@@ -85,6 +85,11 @@ export class Subscriptions {
     return this.#watches.get(upstream)?.hub.isOpen;
   }
 
+  /** How far the listening to an upstream is, for what is kept of it; undefined where nobody listens. */
+  stateOf(upstream: string): Hub['state'] | undefined {
+    return this.#watches.get(upstream)?.hub.state;
+  }
+
   /** Opens a client's listen. *Never* rejects. */
   async listen({ route, id, head, parts, withinMs, signal }: ListenOrder): Promise<Reply> {
     const listeners = this.#listeners.get(route) ?? new Map<Listener, Head>();
