@@ -6,9 +6,12 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
+import { Happenings } from './admin/happenings.ts';
+import { pageFiles } from './admin/page-files.ts';
 import { purge } from './admin/purging.ts';
 import { createAdmin } from './admin/server.ts';
 import { startupSummary } from './admin/summary.ts';
+import { createViews } from './admin/views.ts';
 import type { Member } from './aggregate/ask.ts';
 import { createCursorCodec, routeDigest } from './aggregate/cursor.ts';
 import { Discovery, gatewayMeta, type Standing } from './aggregate/discover.ts';
@@ -63,11 +66,14 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   const now = (): number => performance.now();
   const log = createLogger({ ...config.log, colors: process.env.NO_COLOR ? 'never' : 'auto' });
   const logOnce = onceLogger(log);
-  const metrics = createMetrics({
-    upstreams: [...config.upstreams.keys()],
-    routes: config.routes.map((route) => route.path),
-    version: io.version,
-  });
+  const happenings = new Happenings(Date.now);
+  const metrics = happenings.beside(
+    createMetrics({
+      upstreams: [...config.upstreams.keys()],
+      routes: config.routes.map((route) => route.path),
+      version: io.version,
+    }),
+  );
   const { maxEntryBytes } = config.cache.memory;
   // Twice: what is to be kept is not let go for the sake of one other.
   const held = new HeldBytes(Math.max(HELD_READS_BYTES, 2 * maxEntryBytes));
@@ -207,8 +213,18 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
       ? undefined
       : createAdmin({
           admin: config.admin,
-          upstreams: names,
+          upstreams: () => names,
           purge: (request) => purge(cache, names, request),
+          page: pageFiles(),
+          views: createViews({
+            ...{ version: io.version, store, subscriptions, metrics, happenings, log, now },
+            ...{ handle: pipeline, wallClock: Date.now },
+            config: () => config,
+            routes: () => routes,
+            upstreams: () => upstreams,
+            redis: () => remote?.state,
+            checks: () => edge.checks(),
+          }),
           log,
         });
 
