@@ -11,7 +11,8 @@ export interface PageFile {
 /** Read once, at the start: the page then needs no disk. */
 export function pageFiles(): ReadonlyMap<string, PageFile> {
   const scripts = readPageScripts().map(
-    ([name, text]) => [`/page/${name}`, { type: 'text/javascript; charset=utf-8', text }] as const,
+    ([name, text]) =>
+      [`/page/${name}`, { type: 'text/javascript; charset=utf-8', text: outdented(text) }] as const,
   );
   const html = pageHtml(scripts.map(([path]) => path));
   return new Map<string, PageFile>([
@@ -19,4 +20,9 @@ export function pageFiles(): ReadonlyMap<string, PageFile> {
     ['/page/style.css', { type: 'text/css; charset=utf-8', text: PAGE_CSS }],
     ...scripts,
   ]);
+}
+
+/** Indentation is a sixth of the scripts; no text in them has several lines. */
+function outdented(script: string): string {
+  return script.replaceAll(/^ +/gm, '');
 }
