@@ -6,6 +6,7 @@ import { type AdminGateway, startAdminGateway } from '../support/admin-kit.ts';
 import { CANARY } from '../support/config.ts';
 import { type Gallery, PNG, startGallery } from '../support/gallery.ts';
 import { call, until } from '../support/mcp.ts';
+import { missingRedis, startRedis } from '../support/redis.ts';
 
 const HOSTILE = 'art://x/\u202egnp.evil<script>alert(1)</script>';
 const LONG_URI = `art://${'x'.repeat(9_000)}`;
@@ -288,4 +289,37 @@ routes:
     for (const text of texts) assert.ok(!text.includes(CANARY), text);
     assert.doesNotMatch(gateway.output(), /art:\/\/|books:\/\//, 'a URI may be private');
   });
+});
+
+test('what the admin port shows of Redis is whether it is there', {
+  skip: missingRedis() ?? false,
+}, async () => {
+  const redis = await startRedis();
+  const art = await startGallery({ scheme: 'art', resources: [{ uri: 'art://one', name: 'one' }] });
+  const gateway = await startAdminGateway(`
+upstreams: { art: { url: "${art.url}" } }
+routes: [{ path: /mcp, upstreams: [art] }]
+cache: { redis: { url: "${redis.url}", required: true } }
+`);
+  const state = async (): Promise<State> => (await gateway.get<State>('/api/state')).json;
+  try {
+    await until(async () => (await state()).redis?.state === 'up', 'the connection to Redis');
+    const up = await state();
+    assert.deepEqual(
+      [up.ready, up.redis?.required, up.redis?.sealed, up.redis?.circuit],
+      [true, true, false, 'closed'],
+    );
+    await redis.kill();
+    await until(async () => (await state()).redis?.state === 'down', 'the loss of Redis');
+    const down = await state();
+    assert.equal(down.ready, false);
+    assert.deepEqual(
+      down.checks.filter(({ holds }) => !holds).map(({ name }) => name),
+      ['redis'],
+    );
+    assert.ok(down.happenings.some(({ what }) => what.kind === 'redis' && what.state === 'down'));
+  } finally {
+    await gateway.stop();
+    await Promise.all([art.close(), redis.close()]);
+  }
 });

@@ -302,27 +302,33 @@ routes:
     assert.equal(await page.title(), 'Configuration \u00b7 Headgate');
   });
 
-  for (const scheme of ['light', 'dark'] as const) {
-    for (const width of [1280, 390]) {
-      test(`has nothing serious for axe to find, ${scheme}, ${width} pixels wide`, async () => {
-        const page = await open(gateway.admin, { viewport: { width, height: 844 }, colorScheme: scheme });
-        await page.locator('.mark', { hasText: /Ready$/ }).waitFor();
-        assert.deepEqual(await seriousFaults(page), []);
-        await page.getByRole('link', { name: 'Resources' }).click();
-        await page.getByRole('button', { name: 'art://one' }).click();
-        await page.locator('.answer img').waitFor();
-        assert.deepEqual(await seriousFaults(page), []);
-        await page.getByRole('button', { name: 'Purge this resource' }).click();
-        await page.getByRole('dialog').waitFor();
-        assert.deepEqual(await seriousFaults(page), []);
-        await page.keyboard.press('Escape');
-        await page.getByRole('link', { name: 'Configuration' }).click();
-        await page.locator('pre', { hasText: 'pageSize' }).waitFor();
-        assert.deepEqual(await seriousFaults(page), []);
-        const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-        assert.equal(await page.evaluate(overflow), 0, 'nothing is wider than the screen');
-      });
-    }
+  /** That axe finds nothing serious, and that nothing is wider than the screen. */
+  async function assertFine(page: Page): Promise<void> {
+    assert.deepEqual(await seriousFaults(page), []);
+    const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+    assert.equal(await page.evaluate(overflow), 0);
+  }
+
+  for (const [scheme, width] of [
+    ['light', 1280],
+    ['dark', 390],
+  ] as const) {
+    test(`has nothing serious for axe to find, ${scheme}, ${width} pixels wide`, async () => {
+      const page = await open(gateway.admin, { viewport: { width, height: 844 }, colorScheme: scheme });
+      await page.locator('.mark', { hasText: /Ready$/ }).waitFor();
+      await assertFine(page);
+      await page.getByRole('link', { name: 'Resources' }).click();
+      await page.getByRole('button', { name: 'art://one' }).click();
+      await page.locator('.answer img').waitFor();
+      await assertFine(page);
+      await page.getByRole('button', { name: 'Purge this resource' }).click();
+      await page.getByRole('dialog').waitFor();
+      await assertFine(page);
+      await page.keyboard.press('Escape');
+      await page.getByRole('link', { name: 'Configuration' }).click();
+      await page.locator('pre', { hasText: 'pageSize' }).waitFor();
+      await assertFine(page);
+    });
   }
 
   test('says that the gateway does not answer, and recovers by itself', async () => {

@@ -1,7 +1,7 @@
 /** The catalogue that clients see: what is listed, whose it is, and a way to what it holds. */
 import { post } from './client.ts';
 import { LIST_PATH, type ListAnswer, type Listed, type ListedItem, type State } from './contract.ts';
-import { askForToken } from './dialogs.ts';
+import { allowed } from './dialogs.ts';
 import { h, onChange, setText } from './dom.ts';
 import { many } from './format.ts';
 import { createItems } from './items.ts';
@@ -16,13 +16,13 @@ const LISTS: readonly (readonly [Listed, string])[] = [
 ];
 
 export function createBrowser(): Part {
-  const reader = createReader();
   const route = h('select', { id: 'route' });
+  const reader = createReader(() => route.value);
   const filter = h('input', { id: 'filter', type: 'search', autocomplete: 'off', spellcheck: 'false' });
   const status = h('p', { class: 'note', role: 'status' });
   const more = h('button', { type: 'button', class: 'main' }, 'Load more');
   const again = h('button', { type: 'button' }, 'Load again');
-  const items = createItems((item, list) => reader.open(route.value, item, list));
+  const items = createItems(reader.open);
   let list: Listed = 'resources';
   let all: ListedItem[] = [];
   let cursor: string | undefined;
@@ -41,13 +41,9 @@ export function createBrowser(): Part {
     setText(status, 'Asking\u2026');
     more.disabled = true;
     const body = { route: route.value, list, ...(cursor !== undefined && { cursor }) };
-    const got = await post<ListAnswer>(LIST_PATH, body);
+    const got = await allowed(() => post<ListAnswer>(LIST_PATH, body));
     if (mine !== turn) return;
     more.disabled = false;
-    if (got.kind === 'unauthorized') {
-      await askForToken();
-      return load();
-    }
     if (got.kind !== 'ok') {
       const why = got.kind === 'refused' ? got.message : 'the gateway does not answer';
       return setText(status, `Not listed: ${why}.`);

@@ -20,8 +20,8 @@ export function forgetToken(): void {
   sessionStorage.removeItem(TOKEN);
 }
 
-export function hasToken(): boolean {
-  return sessionStorage.getItem(TOKEN) !== null;
+export function keptToken(): string | null {
+  return sessionStorage.getItem(TOKEN);
 }
 
 export function get<T>(path: string): Promise<Got<T>> {
@@ -38,7 +38,7 @@ export function post<T>(path: string, body: unknown, signal?: AbortSignal): Prom
 }
 
 async function ask<T>(path: string, init: RequestInit): Promise<Got<T>> {
-  const token = sessionStorage.getItem(TOKEN);
+  const token = keptToken();
   const headers = { ...init.headers, ...(token !== null && { Authorization: `Bearer ${token}` }) };
   try {
     const response = await fetch(path, { ...init, headers, cache: 'no-store', credentials: 'omit' });

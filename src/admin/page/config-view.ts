@@ -1,6 +1,7 @@
 /** The effective configuration: read when it is looked at, and again when it has changed. */
 import { get } from './client.ts';
 import { CONFIG_PATH, type ConfigAnswer, type State } from './contract.ts';
+import { allowed } from './dialogs.ts';
 import { h, panel, setText } from './dom.ts';
 import type { Part } from './vitals.ts';
 
@@ -13,7 +14,7 @@ export function createConfigView(): Part {
   const load = async (): Promise<void> => {
     if (element.hidden || wanted === '' || wanted === shown) return;
     const asked = wanted;
-    const got = await get<ConfigAnswer>(CONFIG_PATH);
+    const got = await allowed(() => get<ConfigAnswer>(CONFIG_PATH));
     if (got.kind !== 'ok') return setText(text, 'It cannot be read just now.');
     shown = asked;
     setText(text, got.value.yaml);

@@ -1,5 +1,5 @@
 /** What is asked in between: the token, and whether something is really meant. */
-import { forgetToken, hasToken, keepToken } from './client.ts';
+import { forgetToken, type Got, keepToken, keptToken } from './client.ts';
 import { h } from './dom.ts';
 
 /** Asks; resolves with the answer. Enter and Escape do what they do in every dialog. */
@@ -28,8 +28,24 @@ export function confirmed(title: string, what: Node, yes: string): Promise<boole
 
 let asking: Promise<void> | undefined;
 
+/** Asks the gateway, and for the token as often as it wants one. @param locked told when it does. */
+export async function allowed<T>(
+  ask: () => Promise<Got<T>>,
+  locked: () => void = () => undefined,
+): Promise<Exclude<Got<T>, { kind: 'unauthorized' }>> {
+  for (;;) {
+    const used = keptToken();
+    const got = await ask();
+    if (got.kind !== 'unauthorized') return got;
+    // Somebody may have given another one meanwhile.
+    if (asking === undefined && used !== keptToken()) continue;
+    locked();
+    await askForToken();
+  }
+}
+
 /** Asks for the token, once for all who need it; resolves when there is one to try. */
-export function askForToken(): Promise<void> {
+function askForToken(): Promise<void> {
   asking ??= openTokenDialog().finally(() => {
     asking = undefined;
   });
@@ -37,7 +53,7 @@ export function askForToken(): Promise<void> {
 }
 
 function openTokenDialog(): Promise<void> {
-  const wasWrong = hasToken();
+  const wasWrong = keptToken() !== null;
   forgetToken();
   const input = h('input', {
     ...{ id: 'token', type: 'password', autocomplete: 'off', spellcheck: 'false', required: '' },

@@ -1,7 +1,7 @@
 /** The state of the gateway, again and again while somebody looks. */
 import { get } from './client.ts';
 import { STATE_PATH, type State } from './contract.ts';
-import { askForToken } from './dialogs.ts';
+import { allowed } from './dialogs.ts';
 
 /** Often enough to see a hit happen. */
 const EVERY_MS = 2_000;
@@ -14,18 +14,14 @@ export interface Watching {
   readonly locked: () => void;
 }
 
-/** Looks until the page is closed, and never while it is hidden. @returns what looks at once. */
-export function watch({ seen, lost, locked }: Watching): () => Promise<void> {
+/** Looks until the page is closed, and never while it is hidden. */
+export function watch({ seen, lost, locked }: Watching): void {
   let timer: number | undefined;
   let looking: Promise<void> | undefined;
   const look = async (): Promise<void> => {
-    const got = await get<State>(STATE_PATH);
+    const got = await allowed(() => get<State>(STATE_PATH), locked);
     if (got.kind === 'ok') seen(got.value);
-    else if (got.kind === 'unauthorized') {
-      locked();
-      await askForToken();
-      return look();
-    } else lost();
+    else lost();
   };
   const again = async (): Promise<void> => {
     clearTimeout(timer);
@@ -41,5 +37,4 @@ export function watch({ seen, lost, locked }: Watching): () => Promise<void> {
     else void again();
   });
   void again();
-  return again;
 }

@@ -1,7 +1,7 @@
 /** Purging from the page: asked first, said afterwards. */
 import { post } from './client.ts';
 import { PURGE_PATH } from './contract.ts';
-import { askForToken, confirmed } from './dialogs.ts';
+import { allowed, confirmed } from './dialogs.ts';
 import { foreign, h } from './dom.ts';
 import { say } from './saying.ts';
 
@@ -30,14 +30,11 @@ export async function purgeResource(upstream: string, uri: string): Promise<bool
 }
 
 async function purge(body: object, done: string): Promise<boolean> {
-  const got = await post<{ purged: string }>(PURGE_PATH, body);
+  const got = await allowed(() => post<{ purged: string }>(PURGE_PATH, body));
   switch (got.kind) {
     case 'ok':
       say(`${done}${got.value.purged === 'all-replicas' ? ', on all replicas' : ', on this replica'}.`);
       return true;
-    case 'unauthorized':
-      await askForToken();
-      return purge(body, done);
     case 'refused':
       say(`Not purged: ${got.message}`);
       return false;

@@ -1,7 +1,7 @@
 /** One resource: read by its URI, what is in it, and exactly how the answer came about. */
 import { post } from './client.ts';
 import { type How, type Listed, type ListedItem, READ_PATH, type ReadAnswer } from './contract.ts';
-import { askForToken } from './dialogs.ts';
+import { allowed } from './dialogs.ts';
 import { fact, foreign, h } from './dom.ts';
 import { bytes, duration, latency } from './format.ts';
 import { purgeResource } from './purging.ts';
@@ -9,10 +9,11 @@ import { outcomeNodes } from './shown.ts';
 
 export interface Reader {
   readonly element: HTMLElement;
-  open(route: string, item: ListedItem, list: Listed): void;
+  open(item: ListedItem, list: Listed): void;
 }
 
-export function createReader(): Reader {
+/** @param route the one that is looked at. */
+export function createReader(route: () => string): Reader {
   const uri = h('input', { id: 'uri', type: 'text', autocomplete: 'off', spellcheck: 'false', required: '' });
   const read = h('button', { type: 'submit', class: 'main' }, 'Read');
   const answer = h('div', { class: 'answer' });
@@ -38,15 +39,12 @@ export function createReader(): Reader {
     under?.abort();
     const mine = new AbortController();
     under = mine;
-    const wanted = { route: routeOf(), uri: uri.value };
+    const wanted = { route: route(), uri: uri.value };
     answer.setAttribute('aria-busy', 'true');
-    const got = await post<ReadAnswer>(READ_PATH, wanted, mine.signal);
+    const got = await allowed(() => post<ReadAnswer>(READ_PATH, wanted, mine.signal));
     if (mine.signal.aborted) return;
     answer.removeAttribute('aria-busy');
     switch (got.kind) {
-      case 'unauthorized':
-        await askForToken();
-        return ask();
       case 'ok':
         status.textContent = `${KINDS[got.value.how.kind][1]}. ${got.value.how.means}`;
         return answer.replaceChildren(...show(got.value, wanted.uri));
@@ -63,7 +61,7 @@ export function createReader(): Reader {
   });
   return {
     element,
-    open(_route, { id }, list) {
+    open({ id }, list) {
       uri.value = id;
       element.scrollIntoView({ block: 'nearest' });
       if (list === 'resources') void ask();
@@ -74,12 +72,6 @@ export function createReader(): Reader {
 
 const HINT =
   'Choose a resource from the catalogue, or write a URI. It is read as a client without credentials would read it.';
-
-/** The route that is chosen in the catalogue. */
-function routeOf(): string {
-  const select = document.getElementById('route');
-  return select instanceof HTMLSelectElement ? select.value : '';
-}
 
 /** A template is to be filled in: its first expression is selected. */
 function fillIn(input: HTMLInputElement): void {
