@@ -82,12 +82,20 @@ export async function askAnonymously(
       tookMs: now() - startedAt,
       upstreamMs: exchange.facts.upstreamMs ?? 0,
     };
-    const said = readReply(reply);
-    if (said.kind === 'large') leave();
-    return { ...said, how, facts: exchange.facts };
+    if (reply.kind === 'relay') await stop(reply.body);
+    return { ...readReply(reply), how, facts: exchange.facts };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', leave);
+  }
+}
+
+/** Whoever takes a flowing answer ends it: leaving the loop stops the upstream. */
+async function stop(body: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    for await (const _chunk of body) break;
+  } catch {
+    // It broke off by itself.
   }
 }
 

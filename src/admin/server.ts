@@ -77,10 +77,10 @@ export function createAdmin(options: AdminOptions): Admin {
   app.get(CONFIG_PATH, () => views.config());
   addQuestions(app, views);
   addPurge(app, options);
-  app.setErrorHandler<FastifyError>((error, _request, reply) => {
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
     const { statusCode: status = 500 } = error;
     if (status >= 500) log.error({ err: error }, 'the admin port failed');
-    reply.code(status).send({ error: wordsFor(status) });
+    reply.code(status).send({ error: wordsFor(status, request.url) });
   });
 
   return {
@@ -153,8 +153,9 @@ function refuseUnreadable(reply: FastifyReply): void {
   reply.code(400).send({ error: UNREADABLE });
 }
 
-function wordsFor(status: number): string {
-  if (status === 413) return `The body is larger than ${MAX_BODY_BYTES >> 10} KiB`;
+function wordsFor(status: number, path: string): string {
+  const most = path === LIST_PATH ? MAX_LIST_BODY_BYTES : MAX_BODY_BYTES;
+  if (status === 413) return `The body is larger than ${most >> 10} KiB`;
   return status < 500 ? UNREADABLE : 'The gateway failed; its log says more';
 }
 

@@ -39,7 +39,9 @@ describe('what the admin port shows', () => {
         'art://html': [{ mimeType: 'text/html', text: '<img src=x onerror=alert(1)>' }],
         'art://many': Array.from({ length: 103 }, (_, i) => ({ text: `text ${i}` })),
         'art://big': [{ text: 'y'.repeat((1 << 20) + 5) }, { text: 'no room' }],
-        'art://huge': [{ text: 'z'.repeat(9 << 20) }],
+        'art://held': [{ text: 'z'.repeat((16 << 20) - 200) }],
+        'art://huge': [{ text: 'z'.repeat(16 << 20) }],
+        'art://flowing': [{ text: 'z'.repeat(33 << 20) }],
       },
       results: { 'art://asks': { resultType: 'input_required', inputRequests: {} } },
     });
@@ -60,6 +62,7 @@ routes:
   - { path: /mcp, upstreams: [art, books], pageSize: 10 }
   - { path: /mine, upstreams: [mine] }
   - { path: /gone, upstreams: [gone], cache: false }
+cache: { memory: { maxEntry: 32MiB } }
 `,
       { env: { TOKEN: CANARY } },
     );
@@ -184,7 +187,15 @@ routes:
     const [big, none] = await contents('art://big');
     assert.ok(big?.kind === 'text' && none?.kind === 'text');
     assert.deepEqual([big.text.length, big.leftOut, none.text, none.leftOut], [1 << 20, 5, '', 7]);
+  });
+
+  test('of an answer larger than 16 MiB is that it is large, whether it was held or would flow', async () => {
+    const held = await read('art://held');
+    assert.ok(held.outcome.kind === 'contents' && held.bytes <= 16 << 20, JSON.stringify(held).slice(0, 300));
     assert.deepEqual((await read('art://huge')).outcome, { kind: 'large' });
+    assert.deepEqual((await read('art://flowing')).outcome, { kind: 'large' });
+    const busy = async () => (await state()).upstreams[0]?.connections.running ?? 0;
+    await until(async () => (await busy()) <= 1, 'nothing to be under way but the listen');
   });
 
   test('of what is no result is what a client is told', async () => {

@@ -2,7 +2,7 @@
 import { post } from './client.ts';
 import { LIST_PATH, type ListAnswer, type Listed, type ListedItem, type State } from './contract.ts';
 import { allowed } from './dialogs.ts';
-import { h, onChange, setText } from './dom.ts';
+import { foreign, h, onChange } from './dom.ts';
 import { many } from './format.ts';
 import { createItems } from './items.ts';
 import { createReader } from './reader.ts';
@@ -27,18 +27,20 @@ export function createBrowser(): Part {
   let all: ListedItem[] = [];
   let cursor: string | undefined;
   let turn = 0;
+  let isStarted = false;
 
+  const tell = (text: string): void => status.replaceChildren(foreign(text));
   const say = (answer: ListAnswer | undefined): void => {
     const shown = items.show(all, list, filter.value);
     const counted =
       filter.value === '' ? many(all.length, 'item') : `${shown} of ${many(all.length, 'item')}`;
     const rest = cursor === undefined ? '' : ', and there are more';
-    setText(status, `${counted}${rest}.${answer === undefined ? '' : ` ${describe(answer)}`}`);
+    tell(`${counted}${rest}.${answer === undefined ? '' : ` ${describe(answer)}`}`);
     more.hidden = cursor === undefined;
   };
   const load = async (): Promise<void> => {
     const mine = ++turn;
-    setText(status, 'Asking\u2026');
+    tell('Asking\u2026');
     more.disabled = true;
     const body = { route: route.value, list, ...(cursor !== undefined && { cursor }) };
     const got = await allowed(() => post<ListAnswer>(LIST_PATH, body));
@@ -46,7 +48,7 @@ export function createBrowser(): Part {
     more.disabled = false;
     if (got.kind !== 'ok') {
       const why = got.kind === 'refused' ? got.message : 'the gateway does not answer';
-      return setText(status, `Not listed: ${why}.`);
+      return tell(`Not listed: ${why}.`);
     }
     all.push(...got.value.items);
     cursor = got.value.nextCursor;
@@ -97,8 +99,8 @@ export function createBrowser(): Part {
     const before = route.value;
     route.replaceChildren(...paths.map((path) => h('option', { value: path }, path)));
     if (paths.includes(before)) route.value = before;
+    else if (isStarted) start();
   });
-  let isStarted = false;
   const begin = (): void => {
     if (isStarted || element.hidden || route.value === '') return;
     isStarted = true;

@@ -62,6 +62,13 @@ export function fact(name: string, value: Node | string): HTMLDivElement {
   return h('div', {}, h('dt', {}, name), h('dd', {}, value));
 }
 
+/** The same on a line of its own. */
+export function wide(name: string, value: Node | string): HTMLDivElement {
+  const element = fact(name, value);
+  element.className = 'wide';
+  return element;
+}
+
 /** A part of a page with a heading. */
 export function panel(title: string, attributes: Attributes, ...children: readonly Child[]): HTMLElement {
   const id = `t-${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}`;

@@ -24,7 +24,8 @@ export function createItems(open: (item: ListedItem, list: Listed) => void): Ite
     h('thead', {}, head),
     body,
   );
-  const element = h('div', { class: 'scroll tall' }, table);
+  const scroll = { class: 'scroll tall', tabindex: '0', role: 'region', 'aria-label': 'What is listed' };
+  const element = h('div', scroll, table);
   body.addEventListener('keydown', (event) => {
     const buttons = [...body.querySelectorAll('button')];
     const next = nextOf(event.key, buttons.indexOf(event.target as HTMLButtonElement), buttons.length);

@@ -1,6 +1,6 @@
 /** The rest of an overview: Redis, and the streams that are open to clients. */
 import type { Counts, RedisState, State } from './contract.ts';
-import { fact, h, mark, onChange, panel } from './dom.ts';
+import { fact, h, mark, onChange, panel, wide } from './dom.ts';
 import { count } from './format.ts';
 import type { Part } from './vitals.ts';
 
@@ -23,8 +23,8 @@ function factsOf({ state, circuit, required, sealed, errors, messages, resyncs }
     fact('Required', required ? 'yes' : 'no'),
     fact('Private answers', sealed ? 'shared, sealed' : 'not shared: no secrets'),
     fact('Messages', `${count(messages.in ?? 0)} in, ${count(messages.out ?? 0)} out`),
-    fact('Asked what was missed', sumOf(resyncs)),
-    fact('Errors', Object.keys(errors).length === 0 ? 'none' : listOf(errors)),
+    fact('Resyncs', sumOf(resyncs)),
+    wide('Errors', Object.keys(errors).length === 0 ? 'none' : listOf(errors)),
   ];
 }
 

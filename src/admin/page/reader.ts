@@ -2,7 +2,7 @@
 import { post } from './client.ts';
 import { type How, type Listed, type ListedItem, READ_PATH, type ReadAnswer } from './contract.ts';
 import { allowed } from './dialogs.ts';
-import { fact, foreign, h } from './dom.ts';
+import { fact, foreign, h, wide } from './dom.ts';
 import { bytes, duration, latency } from './format.ts';
 import { purgeResource } from './purging.ts';
 import { outcomeNodes } from './shown.ts';
@@ -118,13 +118,6 @@ function factsOf({ upstream, template, ttlMs, scope, bytes: size }: ReadAnswer, 
     ...(template === undefined ? [] : [wide('Template', h('code', {}, foreign(template)))]),
     wide('Cache-Status', h('code', {}, how.cacheStatus === '' ? '\u2013' : how.cacheStatus)),
   ];
-}
-
-/** On a line of its own. */
-function wide(name: string, value: Node): Node {
-  const element = fact(name, value);
-  element.className = 'wide';
-  return element;
 }
 
 const SCOPES: Readonly<Record<string, string>> = {
