@@ -46,6 +46,11 @@ export class LabelSet {
 /** A label value on its way into a series; at most four labels a family. */
 type Value = string | number;
 
+interface Stride {
+  readonly values: readonly string[];
+  readonly behind: number;
+}
+
 /** The arithmetic that families share: label values to a slot of an array and back. */
 class Slots {
   readonly labels: readonly LabelSet[];
@@ -68,12 +73,12 @@ class Slots {
     return slot * fourth.values.length + fourth.indexOf(d);
   }
 
-  /** Where the value of a label stands in its set, for a slot. */
-  reader(name: string): (slot: number) => number {
+  /** How to read the value of a label out of a slot: `values[floor(slot / behind) % values.length]`. */
+  stride(name: string): Stride | undefined {
     const at = this.labels.findIndex((label) => label.name === name);
-    const behind = this.labels.slice(at + 1).reduce((product, { values }) => product * values.length, 1);
-    const count = this.labels[at]?.values.length ?? 1;
-    return (slot) => Math.floor(slot / behind) % count;
+    const { values } = this.labels[at] ?? {};
+    const behind = this.labels.slice(at + 1).reduce((product, label) => product * label.values.length, 1);
+    return values && { values, behind };
   }
 
   /** The labels that lead to a slot. */
@@ -145,21 +150,22 @@ export class NumberFamily {
 
   /** The series that exist, added up by these labels of this family; by none: one sum of everything. */
   sums(...names: readonly string[]): readonly Sum[] {
-    const labels = names.flatMap((name) => this.#slots.labels.find((label) => label.name === name) ?? []);
-    const readers = labels.map(({ name }) => this.#slots.reader(name));
+    const strides = names.flatMap((name) => this.#slots.stride(name) ?? []);
     const found = new Map<number, { readonly slot: number; sum: number }>();
-    for (const [slot, present] of this.#present.entries()) {
-      if (present === 0) continue;
-      const key = readers.reduce(
-        (at, read, index) => at * (labels[index]?.values.length ?? 1) + read(slot),
-        0,
-      );
+    // Looked at every few seconds: nothing is made for a series that is only added up.
+    for (let slot = 0; slot < this.#slots.count; slot++) {
+      if (this.#present[slot] !== 1) continue;
+      let key = 0;
+      for (const { values, behind } of strides)
+        key = key * values.length + (Math.floor(slot / behind) % values.length);
       const known = found.get(key);
       if (known === undefined) found.set(key, { slot, sum: this.#numbers[slot] ?? 0 });
       else known.sum += this.#numbers[slot] ?? 0;
     }
     return [...found.values()].map(({ slot, sum }) => ({
-      values: labels.map((label, index) => label.values[readers[index]?.(slot) ?? 0] ?? 'other'),
+      values: strides.map(
+        ({ values, behind }) => values[Math.floor(slot / behind) % values.length] ?? 'other',
+      ),
       sum,
     }));
   }
