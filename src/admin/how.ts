@@ -34,8 +34,11 @@ function meaning(words: ReadonlyMap<string, string>): Pick<Told, 'kind' | 'means
       if (detail === 'stale-if-error')
         return { kind: 'stale', means: 'The upstream failed; the last good answer stands in.' };
       return { kind: 'miss', means: `${AGAIN.get(detail) ?? AGAIN_PLAIN} ${kept(words)}` };
+    // Of several upstreams, or of those that were asked in vain.
+    case 'miss':
+      return { kind: 'miss', means: `At least one upstream was asked. ${kept(words)}`.trimEnd() };
     default:
-      return { kind: 'miss', means: `${words.has('collapsed') ? SHARED : ASKED} ${kept(words)}`.trimEnd() };
+      return { kind: 'miss', means: `${words.has('collapsed') ? SHARED : ASKED} ${kept(words)}` };
   }
 }
 
