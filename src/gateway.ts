@@ -6,9 +6,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
+import { Happenings } from './admin/happenings.ts';
+import { pageFiles } from './admin/page-files.ts';
 import { purge } from './admin/purging.ts';
 import { createAdmin } from './admin/server.ts';
 import { startupSummary } from './admin/summary.ts';
+import { createViews } from './admin/views.ts';
 import type { RemainderPage } from './aggregate/list.ts';
 import { unlearn } from './aggregate/teach.ts';
 import { PrivateBounds } from './auth/forward.ts';
@@ -65,11 +68,14 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
   const now = (): number => performance.now();
   const log = createLogger({ ...config.log, colors: process.env.NO_COLOR ? 'never' : 'auto' });
   const logOnce = onceLogger(log);
-  const metrics = createMetrics({
-    upstreams: [...config.upstreams.keys()],
-    routes: config.routes.map((route) => route.path),
-    version: io.version,
-  });
+  const happenings = new Happenings(Date.now);
+  const metrics = happenings.beside(
+    createMetrics({
+      upstreams: [...config.upstreams.keys()],
+      routes: config.routes.map((route) => route.path),
+      version: io.version,
+    }),
+  );
   const { maxEntryBytes } = config.cache.memory;
   // Twice: what is to be kept is not let go for the sake of one other.
   const held = new HeldBytes(Math.max(HELD_READS_BYTES, 2 * maxEntryBytes));
@@ -155,6 +161,16 @@ export async function startGateway(config: HeadgateConfig, io: GatewayIo): Promi
           token: () => tokenOf(reloading.config),
           upstreams: () => upstreams.keys(),
           purge: (request) => purge(cache, [...upstreams.keys()], request),
+          page: pageFiles(),
+          views: createViews({
+            ...{ version: io.version, store, subscriptions, metrics, happenings, log, now },
+            ...{ handle: pipeline, wallClock: Date.now },
+            config: () => reloading.config,
+            routes: () => routes,
+            upstreams: () => upstreams,
+            redis: () => remote?.state,
+            checks: () => edge.checks(),
+          }),
           log,
         });
   const retiring = new Retiring({

@@ -1,8 +1,7 @@
 /** What a purge is to drop, out of the JSON that asks for it. Pure; *never* throws. */
 import { KNOWN_METHODS, methodRow } from '../protocol/methods.ts';
 
-/** Where the admin port takes a purge. */
-export const PURGE_PATH = '/api/purge';
+export { PURGE_PATH } from './page/contract.ts';
 
 /** What is to be dropped, for every caller. */
 export type PurgeRequest =
@@ -35,7 +34,7 @@ const KEYS = ['all', 'upstream', 'uri', 'method'];
  * @param upstreams the configured names
  */
 export function readPurge(body: Uint8Array, upstreams: Iterable<string>): PurgeReading {
-  const value = parse(body);
+  const value = parseBody(body);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return bad(FORMS);
   const { all, upstream, uri, method } = value as Readonly<Record<string, unknown>>;
   const unknown = Object.keys(value).find((key) => !KEYS.includes(key));
@@ -58,7 +57,8 @@ export function readPurge(body: Uint8Array, upstreams: Iterable<string>): PurgeR
   return { kind: 'read', request: { kind: 'method', upstream, method } };
 }
 
-function parse(body: Uint8Array): unknown {
+/** The JSON of a body; undefined where it is none. */
+export function parseBody(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {

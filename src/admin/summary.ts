@@ -3,6 +3,7 @@ import type { Standing } from '../aggregate/standing.ts';
 import type { HeadgateConfig, UpstreamConfig } from '../config/types.ts';
 import type { RouteRuntime } from '../pipeline.ts';
 import { META_CAPABILITIES, META_VERSION } from '../protocol/meta.ts';
+import { printable } from './printable.ts';
 
 export interface SummaryInput {
   readonly config: HeadgateConfig;
@@ -41,27 +42,22 @@ function describe(standing: Standing, protocol: UpstreamConfig['protocol']): str
       const { versions, translated, capabilities, assumed } = standing.seen;
       const speaks = translated === undefined ? versions.join(', ') : `${translated} (translated)`;
       const offers = assumed ? '(offers what each caller may see)' : [...capabilities.keys()].join(' ');
-      return printable(`up  ${speaks}  ${offers}`);
+      return printable(`up  ${speaks}  ${offers}`, MAX_ABOUT);
     }
     case 'unseen':
-      return printable(`not seen yet (${standing.why})`);
+      return printable(`not seen yet (${standing.why})`, MAX_ABOUT);
     case 'legacy':
       return printable(
         protocol === 'modern'
           ? `speaks an older revision (it answered ${standing.why}): write protocol: auto to have it translated`
           : `speaks other revisions only (it answered ${standing.why})`,
+        MAX_ABOUT,
       );
   }
 }
 
 /** Longest text about one upstream. */
 const MAX_ABOUT = 300;
-
-/** An upstream chooses these words: they must not make lines of their own, nor move the cursor. */
-function printable(text: string): string {
-  const plain = text.slice(0, MAX_ABOUT).replaceAll(/[^\x20-\x7e]/g, '?');
-  return text.length > MAX_ABOUT ? `${plain}...` : plain;
-}
 
 function curl(url: string, revision: string): string {
   const meta = { [META_VERSION]: revision, [META_CAPABILITIES]: {} };

@@ -5,6 +5,7 @@ import {
   existsSync,
   fstatSync,
   openSync,
+  readdirSync,
   readFileSync,
   readSync,
   statSync,
@@ -87,16 +88,32 @@ export function readFailure(error: unknown): string {
   return error instanceof Error ? error.message : 'unreadable';
 }
 
-/** The version of this package: the nearest `package.json` above, so that a build folder finds it too. */
+/** The version of this package. */
 export function packageVersion(): string {
+  return packageFound()?.version ?? 'unknown';
+}
+
+/**
+ * The compiled scripts of the admin page, name and text. They are read from `dist` wherever this runs: a browser needs
+ * what the sources are not, and a build for tests holds no second copy. Nothing where they were not built.
+ */
+export function readPageScripts(): readonly (readonly [name: string, text: string])[] {
+  const folder = new URL('dist/admin/page/', packageFound()?.folder ?? import.meta.url);
+  if (!existsSync(folder)) return [];
+  const names = readdirSync(folder).filter((name) => name.endsWith('.js'));
+  return names.sort().map((name) => [name, readFileSync(new URL(name, folder), 'utf8')] as const);
+}
+
+/** The nearest `package.json` above that is this package's, so that a build folder finds it too. */
+function packageFound(): { readonly folder: URL; readonly version: string } | undefined {
   let folder = new URL('.', import.meta.url);
   for (let level = 0; level < 6; level++) {
     const file = new URL('package.json', folder);
     if (existsSync(file)) {
       const manifest = JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown; version?: unknown };
-      if (manifest.name === 'headgate') return String(manifest.version);
+      if (manifest.name === 'headgate') return { folder, version: String(manifest.version) };
     }
     folder = new URL('../', folder);
   }
-  return 'unknown';
+  return undefined;
 }

@@ -50,6 +50,8 @@ export interface Edge {
    * that upstream: it is not known whose it is, or it is known to be its.
    */
   noteOpen(): (upstream: string, paths: ReadonlySet<string>) => boolean;
+  /** What must hold for the gateway to take work, as the status port tells it. */
+  checks(): readonly Check[];
   /** Shuts down gracefully, once; later calls get the same result. */
   drain(): Promise<DrainResult>;
   /** Cuts off what a drain is still waiting for; begins one if there is none. */
@@ -106,6 +108,7 @@ export function createEdge(options: EdgeOptions): Edge {
         );
       };
     },
+    checks: () => checksOf(context, checks),
     drain: () => begin().done,
     force: () => begin().force(),
   };

@@ -30,6 +30,7 @@ import {
   type StoreResult,
   type StreamKind,
 } from './labels.ts';
+import type { Sum } from './series.ts';
 
 /** What is known only when somebody looks: a scrape asks for it. */
 export interface ScrapeGauges {
@@ -38,6 +39,22 @@ export interface ScrapeGauges {
   subscription(upstream: string, state: 'up' | 'down'): void;
   connections(upstream: string, counts: Readonly<Record<ConnectionState, number>>): void;
 }
+
+/** What can be read back, for the admin page: each of these is a family of the exposition. */
+export type Readable =
+  | 'httpInFlight'
+  | 'streams'
+  | 'cacheRequests'
+  | 'stores'
+  | 'evictions'
+  | 'invalidations'
+  | 'redisCircuit'
+  | 'redisErrors'
+  | 'busMessages'
+  | 'busResyncs'
+  | 'up'
+  | 'circuit'
+  | 'attempts';
 
 export interface MetricsOptions extends ConfiguredNames {
   /** The gateway's own version. */
@@ -97,6 +114,10 @@ export interface Metrics {
    * gone counts as `other`.
    */
   configure(names: ConfiguredNames): void;
+  /** What was recorded so far, added up by these labels of the family. */
+  sums(family: Readable, ...labels: readonly string[]): readonly Sum[];
+  /** By upstream: how many operations it ended itself, well or not, in each bucket of {@link OPERATION_BOUNDS}. */
+  upstreamOperations(): ReadonlyMap<string, readonly number[]>;
   /** Asks `report` at every scrape; returns what to call to stop that. A report that throws is skipped. */
   onScrape(report: (gauges: ScrapeGauges) => void): () => void;
   /** The exposition for `/metrics`. */
@@ -214,6 +235,12 @@ function recorders(families: Families): Omit<Metrics, 'reloaded' | 'configure' |
     upstreamNotified: (upstream, notification) => notifications.add(1, upstream, notification),
     itemDropped: (upstream, reason) => dropped.add(1, upstream, reason),
     ready: (state) => readiness.set(state === 'ready' ? 1 : 0),
+    sums: (family, ...labels) => families[family].sums(...labels),
+    upstreamOperations: () =>
+      clientOperations.buckets(
+        'upstream',
+        ({ error_type: error }) => error !== 'connect' && error !== 'cancelled',
+      ),
   };
 }
 

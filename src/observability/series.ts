@@ -51,6 +51,11 @@ export class LabelSet {
 /** A label value on its way into a series; at most four labels a family. */
 type Value = string | number;
 
+interface Stride {
+  readonly values: readonly string[];
+  readonly behind: number;
+}
+
 /** The arithmetic that families share: label values to a slot of an array and back. */
 class Slots {
   readonly labels: readonly LabelSet[];
@@ -71,6 +76,14 @@ class Slots {
     slot = slot * third.values.length + third.indexOf(c);
     if (fourth === undefined) return slot;
     return slot * fourth.values.length + fourth.indexOf(d);
+  }
+
+  /** How to read the value of a label out of a slot: `values[floor(slot / behind) % values.length]`. */
+  stride(name: string): Stride | undefined {
+    const at = this.labels.findIndex((label) => label.name === name);
+    const { values } = this.labels[at] ?? {};
+    const behind = this.labels.slice(at + 1).reduce((product, label) => product * label.values.length, 1);
+    return values && { values, behind };
   }
 
   /** The label values that lead to a slot. */
@@ -101,6 +114,12 @@ class Slots {
     const [a = '', b = '', c = '', d = ''] = values;
     return next.at(a, b, c, d);
   }
+}
+
+/** What all series together say that agree in some labels: their values, in the order asked for. */
+export interface Sum {
+  readonly values: readonly string[];
+  readonly sum: number;
 }
 
 /** What every family is made from. */
@@ -208,6 +227,29 @@ export class NumberFamily {
     for (const lists of this.#starts) this.#begin(lists);
   }
 
+  /** The series that exist, added up by these labels of this family; by none: one sum of everything. */
+  sums(...names: readonly string[]): readonly Sum[] {
+    const { slots, numbers, present } = this.#layout;
+    const strides = names.flatMap((name) => slots.stride(name) ?? []);
+    const found = new Map<number, { readonly slot: number; sum: number }>();
+    // Looked at every few seconds: nothing is made for a series that is only added up.
+    for (let slot = 0; slot < slots.count; slot++) {
+      if (present[slot] !== 1) continue;
+      let key = 0;
+      for (const { values, behind } of strides)
+        key = key * values.length + (Math.floor(slot / behind) % values.length);
+      const known = found.get(key);
+      if (known === undefined) found.set(key, { slot, sum: numbers[slot] ?? 0 });
+      else known.sum += numbers[slot] ?? 0;
+    }
+    return [...found.values()].map(({ slot, sum }) => ({
+      values: strides.map(
+        ({ values, behind }) => values[Math.floor(slot / behind) % values.length] ?? 'other',
+      ),
+      sum,
+    }));
+  }
+
   get(): Exposition {
     const { slots, numbers, present } = this.#layout;
     const values: Sample[] = [];
@@ -277,6 +319,26 @@ export class HistogramFamily {
       const to = cell && before.movedTo(this.#slots, slot);
       if (to !== undefined) this.#cells[to] = cell;
     }
+  }
+
+  /** Observations by bucket, not added up, of the cells that count, by one label of this family. */
+  buckets(
+    name: string,
+    counts: (labels: Readonly<Record<string, string>>) => boolean,
+  ): Map<string, number[]> {
+    const found = new Map<string, number[]>();
+    for (const [slot, cell] of this.#cells.entries()) {
+      if (cell === undefined) continue;
+      const labels = this.#slots.namesOf(slot);
+      if (!counts(labels)) continue;
+      const value = labels[name] ?? 'other';
+      const before = found.get(value);
+      found.set(
+        value,
+        Array.from(cell.counts, (count, at) => count + (before?.[at] ?? 0)),
+      );
+    }
+    return found;
   }
 
   get(): Exposition {

@@ -93,6 +93,11 @@ export class Hub {
     return state === undefined || state === 'not-offered' ? undefined : state === 'open';
   }
 
+  /** How far its streams are; `idle` while there is nothing to listen for. */
+  get state(): Listening['state'] | 'idle' {
+    return this.#listening?.state ?? 'idle';
+  }
+
   /** What the gateway itself asks for, from now on. */
   askOwn(filter: ListenFilter): void {
     this.#asked.own = new Coverage(filter);

@@ -117,6 +117,11 @@ export class Subscriptions {
     return this.#watches.get(upstream)?.hub.isOpen;
   }
 
+  /** How far the listening to an upstream is, for what is kept of it; undefined where nobody listens. */
+  stateOf(upstream: string): Hub['state'] | undefined {
+    return this.#watches.get(upstream)?.hub.state;
+  }
+
   /** Opens a client's listen. *Never* rejects. */
   async listen({ route, id, head, first, plan, withinMs, signal }: ListenOrder): Promise<Reply> {
     const kept: Kept = { route, head, plan, plans: 0 };

@@ -6,11 +6,15 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { pageFiles } from '../../src/admin/page-files.ts';
 import type { PurgeOutcome, PurgeRequest } from '../../src/admin/purge.ts';
 import { type Admin, createAdmin } from '../../src/admin/server.ts';
+import type { Views } from '../../src/admin/views.ts';
 import { Secret } from '../../src/config/secret.ts';
 import type { LogFields } from '../../src/observability/log.ts';
+import type { Signal } from '../../src/protocol/signal.ts';
 import { CANARY } from '../support/config.ts';
+import { until } from '../support/mcp.ts';
 
 const MAIN = join(process.cwd(), 'dist/main.js');
 const UPSTREAMS = ['docs', 'city'];
@@ -51,8 +55,18 @@ function ask(base: string, { path = '/api/purge', method = 'POST', headers, body
   });
 }
 
+/** Of a gateway without routes. What is looked at has a test of its own: `admin.api`. */
+const NOTHING_TO_SEE: Views = {
+  state: () => assert.fail(),
+  config: () => ({ configuration: '1', yaml: 'version: 1\n' }),
+  routes: () => [],
+  list: () => assert.fail(),
+  read: () => assert.fail(),
+  close: () => {},
+};
+
 /** An admin port whose purges are written down. */
-function port(host: string, token?: string, requestTimeoutMs?: number) {
+function port(host: string, token?: string, requestTimeoutMs?: number, views: Views = NOTHING_TO_SEE) {
   const purges: PurgeRequest[] = [];
   const lines: LogFields[] = [];
   const answers: { next: () => Promise<PurgeOutcome> } = { next: async () => ({ purged: 'all-replicas' }) };
@@ -60,6 +74,8 @@ function port(host: string, token?: string, requestTimeoutMs?: number) {
     address: { host, port: 0 },
     token: () => (token === undefined ? undefined : new Secret(token)),
     upstreams: () => UPSTREAMS,
+    page: pageFiles(),
+    views,
     purge: (wanted) => {
       purges.push(wanted);
       return answers.next();
@@ -163,7 +179,10 @@ describe('the admin port on loopback', () => {
 
   test('has nothing else', async () => {
     for (const path of [
-      '/',
+      '/index.html',
+      '/page/',
+      '/page/main.ts',
+      '/?x',
       '/api',
       '/api/purge/',
       '/api/purge?all=true',
@@ -175,6 +194,87 @@ describe('the admin port on loopback', () => {
       assert.ok(status === 404 || (status === 400 && path === '/%zz'), `${path}: ${status}`);
     }
     assert.deepEqual(purges, []);
+  });
+
+  test('takes GET and HEAD alone where there is only something to see', async () => {
+    for (const path of ['/', '/page/main.js', '/api/state', '/api/config']) {
+      for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+        const answer = await ask(base, { path, method });
+        assert.deepEqual([answer.status, answer.headers.allow], [405, 'GET, HEAD'], `${method} ${path}`);
+      }
+    }
+    assert.equal((await ask(base, { path: '/', method: 'HEAD' })).status, 200);
+    for (const path of ['/api/list', '/api/read']) {
+      const answer = await ask(base, { path, method: 'GET' });
+      assert.deepEqual([answer.status, answer.headers.allow], [405, 'POST'], path);
+    }
+  });
+
+  test('takes a page of a list with a cursor of up to 128 KiB, and a read of up to 16 KiB', async () => {
+    const padded = (bytes: number) => '{}'.padEnd(bytes);
+    assert.equal((await ask(base, { path: '/api/list', body: padded(131_072) })).status, 400);
+    assert.equal((await ask(base, { path: '/api/list', body: padded(131_073) })).status, 413);
+    assert.equal((await ask(base, { path: '/api/read', body: padded(16_385) })).status, 413);
+  });
+
+  test('asks upstreams for sixteen at a time, and gives up for whoever leaves', async () => {
+    const waiting: { readonly signal: Signal; readonly answer: () => void }[] = [];
+    const busy = port('127.0.0.1', undefined, undefined, {
+      ...NOTHING_TO_SEE,
+      routes: () => ['/mcp'],
+      read: (_request, signal) =>
+        new Promise<never>((_resolve, reject) => {
+          waiting.push({ signal, answer: () => reject(new Error('enough')) });
+        }),
+    });
+    const url = await busy.admin.listen();
+    const read = { path: '/api/read', body: '{"route":"/mcp","uri":"a:b"}' };
+    const asked = Array.from({ length: 15 }, () => ask(url, read));
+    const { hostname, port: number } = new URL(url);
+    const leaver = connect(Number(number), hostname);
+    leaver.write(
+      `POST ${read.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${read.body.length}\r\n\r\n${read.body}`,
+    );
+    await until(() => waiting.length === 16, 'sixteen questions');
+    const refused = await ask(url, read);
+    assert.deepEqual([refused.status, waiting.length], [503, 16]);
+    leaver.destroy();
+    await until(() => waiting.some(({ signal }) => signal.aborted), 'the one who left');
+    for (const { answer } of waiting) answer();
+    assert.deepEqual(
+      (await Promise.all(asked)).map(({ status }) => status),
+      asked.map(() => 500),
+    );
+    await busy.admin.close();
+  });
+
+  test('sends the page with a policy that lets it run its own scripts and nothing else', async () => {
+    const answer = await ask(base, { path: '/', method: 'GET' });
+    assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8');
+    const policy = String(answer.headers['content-security-policy']);
+    for (const part of [
+      "default-src 'none'",
+      "script-src 'self'",
+      "frame-ancestors 'none'",
+      "base-uri 'none'",
+    ])
+      assert.ok(policy.split('; ').includes(part), policy);
+    assert.doesNotMatch(policy, /unsafe|\*|https?:/);
+    assert.deepEqual(
+      [
+        answer.headers['referrer-policy'],
+        answer.headers['x-content-type-options'],
+        answer.headers['cross-origin-opener-policy'],
+        answer.headers['cross-origin-resource-policy'],
+      ],
+      ['no-referrer', 'nosniff', 'same-origin', 'same-origin'],
+    );
+    const html = answer.text.replaceAll('http://www.w3.org/2000/svg', '');
+    assert.doesNotMatch(html, /<script(?![^>]* src=)|<style|\son[a-z]+=|\sstyle=|https?:\/\//i);
+    for (const [, path = ''] of answer.text.matchAll(/(?:src|href)="(\/[^"]*)"/g)) {
+      const { status, headers } = await ask(base, { path, method: 'GET' });
+      assert.deepEqual([status, headers['x-content-type-options']], [200, 'nosniff'], path);
+    }
   });
 
   test('takes a body of 16 KiB and no larger one', async () => {
@@ -218,6 +318,8 @@ describe('the admin port on loopback', () => {
       address: { host: '127.0.0.1', port: taken },
       token: () => undefined,
       upstreams: () => UPSTREAMS,
+      page: pageFiles(),
+      views: NOTHING_TO_SEE,
       purge: async () => ({ purged: 'this-replica' }),
       log: { info: () => {}, error: () => {} },
     });
@@ -248,7 +350,7 @@ describe('the admin port with a token', () => {
       `Basic ${CANARY}`,
       CANARY,
     ]) {
-      for (const path of ['/api/purge', '/nothing']) {
+      for (const path of ['/api/purge', '/api/state', '/api/config', '/api/read', '/nothing']) {
         const answer = await ask(base, { path, headers: { Authorization: authorization }, body: ALL });
         assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer'], authorization);
         assert.ok(!answer.text.includes(CANARY));
@@ -257,11 +359,29 @@ describe('the admin port with a token', () => {
     assert.deepEqual(purges, []);
   });
 
-  test('purges with it, under any Host and for no page', async () => {
+  test('shows the page, in which there is no data, without it', async () => {
+    for (const path of ['/', '/page/main.js', '/page/style.css'])
+      assert.equal((await ask(base, { path, method: 'GET' })).status, 200, path);
+    const headers = { Authorization: `Bearer ${CANARY}` };
+    assert.equal((await ask(base, { path: '/api/config', method: 'GET', headers })).status, 200);
+  });
+
+  test('purges with it, under any Host, for its own page and no other', async () => {
     const headers = { Authorization: `bearer ${CANARY}`, Host: 'gateway.example:9901' };
     assert.equal((await ask(base, { headers, body: ALL })).status, 200);
-    const page = { ...headers, Origin: 'http://gateway.example:9901' };
-    assert.equal((await ask(base, { headers: page, body: ALL })).status, 403);
+    for (const [origin, status] of [
+      ['http://gateway.example:9901', 200],
+      ['https://gateway.example:9901', 200],
+      ['http://gateway.example', 403],
+      ['http://gateway.example:9901.evil.example', 403],
+      ['http://evil.example', 403],
+      ['http://localhost:9901', 403],
+      ['null', 403],
+    ] as const) {
+      const answer = await ask(base, { headers: { ...headers, Origin: origin }, body: ALL });
+      assert.equal(answer.status, status, origin);
+    }
+    purges.length = 1;
     assert.equal(
       (
         await ask(base, {

@@ -144,6 +144,19 @@ describe('layers', () => {
       ]),
       ['src/auth/cycle-a.ts', "import { b } from './cycle-b.ts';\nexport const a = () => b;\n"],
       ['src/auth/cycle-b.ts', "import { a } from './cycle-a.ts';\nexport const b = () => a;\n"],
+      [
+        'src/admin/page/fixture.ts',
+        [
+          "export { a as a1 } from './neighbour.ts';",
+          "export { a as a2 } from '../server.ts';",
+          "export { a as a3 } from '../../protocol/other.ts';",
+          "export { a as a4 } from 'node:crypto';\n",
+        ].join('\n'),
+      ],
+      [
+        'src/admin/beside.ts',
+        "export { a as a1 } from './page/contract.ts';\nexport { a as a2 } from './page/main.ts';\n",
+      ],
       ['src/newroom/stray.ts', "export { a } from '../protocol/other.ts';\n"],
       ['src/stray.ts', "export { a } from './protocol/other.ts';\n"],
     ];
@@ -171,6 +184,11 @@ describe('layers', () => {
       assert.equal(reported.length, entry.env === 'allowed' ? 0 : 1);
     });
   }
+
+  test('the page of the admin port imports itself alone, and that port of it the contract alone', () => {
+    assert.deepEqual(linesOf('lint/style/noRestrictedImports', 'src/admin/page/fixture.ts'), [2, 3, 4]);
+    assert.deepEqual(linesOf('lint/style/noRestrictedImports', 'src/admin/beside.ts'), [2]);
+  });
 
   test('a file that belongs to no room is reported', () => {
     assert.deepEqual(linesOf('lint/style/noRestrictedImports', 'src/stray.ts'), [1]);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { OPERATION_BOUNDS } from '../../src/observability/labels.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 import { documentedFamilies } from '../support/exposition.ts';
 
@@ -387,5 +388,56 @@ describe('metrics of another configuration', () => {
     const series = await seriesOf(metrics);
     assert.equal(series.has('headgate_upstream_subscription_up{upstream="docs"}'), false);
     assert.equal(series.get('headgate_upstream_subscription_up{upstream="city"}'), 1);
+  });
+});
+
+describe('what is read back', () => {
+  test('is the exposition, added up by the labels that are asked for, in their order', () => {
+    const metrics = make();
+    metrics.cacheRequest('docs', 'resources/read', 'hit', 'memory');
+    metrics.cacheRequest('docs', 'resources/list', 'hit', 'memory');
+    metrics.cacheRequest('docs', 'resources/read', 'miss', 'none');
+    metrics.cacheRequest('city', 'resources/read', 'hit', 'memory');
+    const told = metrics
+      .sums('cacheRequests', 'status', 'upstream')
+      .filter(({ sum }) => sum > 0)
+      .map(({ values, sum }) => [...values, sum]);
+    assert.deepEqual(told.sort(), [
+      ['hit', 'city', 1],
+      ['hit', 'docs', 2],
+      ['miss', 'docs', 1],
+    ]);
+    assert.deepEqual(metrics.sums('cacheRequests'), [{ values: [], sum: 4 }]);
+  });
+
+  test('holds the series at 0 that the exposition begins with, and gauges as they stand', () => {
+    const metrics = make();
+    metrics.upstreamUp('city', 'up');
+    assert.deepEqual(metrics.sums('up', 'upstream'), [
+      { values: ['docs'], sum: 0 },
+      { values: ['city'], sum: 1 },
+    ]);
+    assert.deepEqual(metrics.sums('attempts', 'upstream'), [
+      { values: ['docs'], sum: 0 },
+      { values: ['city'], sum: 0 },
+    ]);
+  });
+
+  test('of operations at upstreams leaves out what the upstream had no part in', () => {
+    const metrics = make();
+    metrics.upstreamOperation('docs', 'resources/read', '', 0.004);
+    metrics.upstreamOperation('docs', 'tools/call', 'timeout', 1_000);
+    metrics.upstreamOperation('docs', 'resources/read', 'connect', 0.001);
+    metrics.upstreamOperation('docs', 'resources/read', 'cancelled', 0.001);
+    const counts = metrics.upstreamOperations();
+    assert.deepEqual([...counts.keys()], ['docs']);
+    const docs = counts.get('docs') ?? [];
+    assert.equal(docs.length, OPERATION_BOUNDS.length + 1);
+    assert.equal(docs[OPERATION_BOUNDS.indexOf(0.005)], 1);
+    assert.equal(docs.at(-1), 1);
+    assert.equal(
+      docs.reduce((sum, count) => sum + count, 0),
+      2,
+    );
   });
 });
