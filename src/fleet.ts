@@ -31,7 +31,7 @@ export interface FleetDeps extends AskDeps {
   readonly open: (config: UpstreamConfig) => Opened;
   readonly subscriptions: Subscriptions;
   readonly remainders: Remainders<RemainderPage>;
-  readonly metrics: Pick<Metrics, 'itemDropped' | 'configure' | 'upstreamUp' | 'circuitOpen'>;
+  readonly metrics: Pick<Metrics, 'itemDropped' | 'configure' | 'upstreamReplaced'>;
   readonly log: Logger;
   readonly version: string;
 }
@@ -142,10 +142,7 @@ export class Fleet {
     fill(upstreams, next);
     fill(routes, built);
     for (const [name, { mute }] of opened) this.#mutes.set(name, mute);
-    for (const name of named.reopened) {
-      metrics.circuitOpen(name, 'closed');
-      metrics.upstreamUp(name, 'down');
-    }
+    for (const name of named.reopened) metrics.upstreamReplaced(name);
     for (const route of over) this.#surely(() => this.#retire(route));
     for (const upstream of config.upstreams.values()) this.#surely(() => this.#watch(upstream));
     return { retired, fresh: [...changing].map((path) => built.get(path) as RouteRuntime) };

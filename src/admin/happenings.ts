@@ -1,5 +1,5 @@
 /**
- * What happened lately: upstreams that went and came, what was said to be over, and the last error of each upstream.
+ * What happened lately: upstreams that went and came, configurations, what was said to be over, and the last error of each upstream.
  *
  * Heard beside the metrics, on the same calls. *Never* holds a URI, a name, or text of an upstream. *Bounded by*
  * {@link MAX_HAPPENINGS} and the names of the upstreams.
@@ -44,6 +44,15 @@ export class Happenings {
       circuitOpen: (upstream, state) => {
         metrics.circuitOpen(upstream, state);
         this.#note({ kind: 'circuit', upstream, state });
+      },
+      reloaded: (result) => {
+        metrics.reloaded(result);
+        if (result !== 'unchanged') this.#note({ kind: 'configuration', result });
+      },
+      configure: (names) => {
+        metrics.configure(names);
+        for (const upstream of this.#errors.keys())
+          if (!names.upstreams.includes(upstream)) this.#errors.delete(upstream);
       },
       redisUp: (state) => {
         metrics.redisUp(state);

@@ -101,6 +101,8 @@ export interface Metrics {
   retry(upstream: string, reason: RetryReason): void;
   upstreamUp(upstream: string, state: 'up' | 'down'): void;
   circuitOpen(upstream: string, state: 'open' | 'closed'): void;
+  /** Another upstream has this name now: of it nothing is known yet. */
+  upstreamReplaced(upstream: string): void;
   upstreamNotified(upstream: string, notification: string): void;
   /** An item of an upstream's list was left out. */
   itemDropped(upstream: string, reason: DropReason): void;
@@ -231,6 +233,10 @@ function recorders(families: Families): Omit<Metrics, 'reloaded' | 'configure' |
     },
     circuitOpen: (upstream, state) => {
       if (circuit.names(upstream)) circuit.set(state === 'open' ? 1 : 0, upstream);
+    },
+    upstreamReplaced: (upstream) => {
+      up.set(0, upstream);
+      circuit.set(0, upstream);
     },
     upstreamNotified: (upstream, notification) => notifications.add(1, upstream, notification),
     itemDropped: (upstream, reason) => dropped.add(1, upstream, reason),

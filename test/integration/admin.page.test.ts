@@ -9,7 +9,7 @@ import { type Gallery, PNG, startGallery } from '../support/gallery.ts';
 import { call, until } from '../support/mcp.ts';
 
 /** Of markup, script and style together. */
-const MAX_PAGE_BYTES = 60_000;
+const MAX_PAGE_BYTES = 64_000;
 const HOSTILE_URI = 'art:x/\u202egnp.evil<img src=x onerror=pwned()>';
 const HOSTILE_NAME = '\u202egnp.\u0007 \u200b<script>pwned()</script>';
 
@@ -116,7 +116,7 @@ routes:
     return page;
   };
 
-  test('shows at a glance what there is, from one origin, in less than 60 KB', async (t) => {
+  test('shows at a glance what there is, from one origin, in less than 64 KB', async (t) => {
     let bytes = 0;
     const startedAt = performance.now();
     context = await browser.newContext();
@@ -293,6 +293,22 @@ routes:
     await page.getByRole('dialog').getByRole('button', { name: 'Purge' }).click();
     await page.locator('.happenings li', { hasText: 'Everything of art over: purged' }).first().waitFor();
     await page.locator('.invalidations tr', { hasText: 'art' }).filter({ hasText: 'Everything' }).waitFor();
+  });
+
+  test('R44: shows another configuration as it is taken up, and one that is refused', async () => {
+    const page = await open();
+    const upstreams = page.getByRole('table', { name: /upstreams/i });
+    await upstreams.getByText('books', { exact: true }).waitFor();
+    gateway.write(
+      `${yaml().replace('routes:', `  maps: { url: "${art.url}" }\nroutes:`)}  - { path: /maps, upstreams: [maps] }\n`,
+    );
+    await upstreams.getByText('maps', { exact: true }).waitFor();
+    await page.getByText('Configuration reloaded').waitFor();
+    gateway.write(yaml().replace('routes:', 'rotes:'));
+    await page.getByText('Configuration refused').waitFor();
+    gateway.write(yaml());
+    await upstreams.getByText('maps', { exact: true }).waitFor({ state: 'detached' });
+    assert.equal(await upstreams.getByText('books', { exact: true }).count(), 1);
   });
 
   test('shows the configuration', async () => {

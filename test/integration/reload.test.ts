@@ -1,7 +1,8 @@
 /** Another configuration while the gateway runs: what changes, what stays, and what is refused (R44). */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -483,22 +484,223 @@ describe('how it is noticed', () => {
     assert.equal(await running.metric('headgate_config_reloads_total{result="refused"}'), 0);
   });
 
-  test('standard input cannot be read again: SIGHUP says so and changes nothing', async () => {
+  for (const what of ['standard input', 'a pipe'] as const)
+    test(`${what} cannot be read again: SIGHUP says so and changes nothing`, async () => {
+      const [a] = await tellers('a');
+      const folder = mkdtempSync(join(tmpdir(), 'headgate-pipe-'));
+      closers.push(() => rmSync(folder, { recursive: true, force: true }));
+      const pipe = join(folder, 'pipe');
+      spawnSync('mkfifo', [pipe]);
+      const source = what === 'a pipe' ? pipe : '-';
+      const child = spawn(process.execPath, [join(root, 'dist', 'main.js'), 'serve', '-c', source], {
+        cwd: root,
+      });
+      closers.push(() => child.kill('SIGKILL'));
+      let output = '';
+      for (const stream of [child.stderr, child.stdout])
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          output += text;
+        });
+      if (what === 'a pipe') await writeFile(pipe, yaml([['a', a]]));
+      else child.stdin.end(yaml([['a', a]]));
+      await until(() => output.includes('\ntry'), 'the summary', 20_000);
+      child.kill('SIGHUP');
+      await until(() => output.includes('there is no file that could be read again'), 'the word');
+      const mcp = /listening {2}mcp {5}(\S+)/.exec(output)?.[1];
+      assert.equal(await textOf(`${mcp}/mcp`, 'a://1'), '0');
+    });
+});
+
+describe('what comes between', () => {
+  /** Holds the lists of an upstream back. */
+  const slowLists = (teller: Teller, ms: number): void => {
+    const usual = teller.server.fault as Fault;
+    teller.server.fault = async (request) => {
+      if (/list$/.test(request.headers['mcp-method'] ?? ''))
+        await new Promise((resolve) => setTimeout(resolve, ms));
+      return usual(request);
+    };
+  };
+  const pair = (a: Teller, b: Teller, rest = ''): string =>
+    yaml([
+      ['a', a],
+      ['b', b, rest],
+    ]);
+
+  test('R44: a listen that meets two reloads is planned by the last, and nothing of it goes wrong', async () => {
+    const [a, b] = [await startTeller('a', undefined, 0), await startTeller('b', undefined, 0)];
+    closers.push(
+      () => a.close(),
+      () => b.close(),
+    );
+    const running = await gateway(pair(a, b));
+    slowLists(b, 345);
+    const opening = openListener(running.url, { toolsListChanged: true, resourceSubscriptions: ['b://1'] });
+    await until(() => b.asked('resources/list') > 0 || b.server.requests.length > 2, 'it is being planned');
+    await running.next(() => running.write(pair(a, b, ', cache: { ttl: { max: 1h } }')), RELOADED);
+    await running.next(() => running.write(yaml([claimed(a)])), RELOADED);
+    const heard = await opening;
+    closers.push(() => heard.close());
+    for (const text of [pair(a, b), yaml([claimed(a)]), pair(a, b)])
+      await running.next(() => running.write(text), RELOADED);
+    assert.equal(await textOf(running.url, 'b://1'), '0');
+    assert.doesNotMatch(running.output(), /"level":"error"/);
+    assert.equal(await running.metric('headgate_config_reloads_total{result="refused"}'), 0);
+  });
+
+  test('R40: who listens to a server with slow lists goes on to hear it', async () => {
+    const a = await startTeller('a', undefined, 0);
+    const c = await startTeller('c', undefined, 0);
+    closers.push(
+      () => a.close(),
+      () => c.close(),
+    );
+    slowLists(a, 600);
+    const running = await gateway(yaml([['a', a]]));
+    assert.equal(await textOf(running.url, 'a://1'), '0');
+    const heard = await openListener(running.url, { resourceSubscriptions: ['a://1'] });
+    closers.push(() => heard.close());
+    assert.deepEqual(heard.honoured, { resourceSubscriptions: ['a://1'] });
+    await running.next(
+      () =>
+        running.write(
+          yaml([
+            ['c', c],
+            ['a', a],
+          ]),
+        ),
+      RELOADED,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const before = heard.updated.length;
+    a.change('a://1');
+    await until(() => heard.updated.length > before, 'what it tells');
+  });
+
+  test('a listen whose route goes while it is acknowledged ends as it should', async () => {
+    const [a, b] = [await startTeller('a', undefined, 0), await startTeller('b', undefined, 0)];
+    closers.push(
+      () => a.close(),
+      () => b.close(),
+    );
+    const running = await gateway(pair(a, b).replace('path: /mcp', 'path: /two'));
+    slowLists(a, 340);
+    const opening = openListener(`${running.mcp}/two`, { resourceSubscriptions: ['a://1'] });
+    await until(() => a.server.requests.length > 2, 'it is being planned');
+    await running.next(() => running.write(pair(a, b)), RELOADED);
+    const heard = await opening;
+    closers.push(() => heard.close());
+    await until(() => heard.ended === 'whole', 'the end');
+  });
+
+  test('who may hear of a resource follows the claims of the moment', async () => {
+    const [a, b] = await tellers('a', 'b');
+    const text = (claims: string): string =>
+      yaml([
+        ['a', a, `, resources: [${claims}]`],
+        ['b', b],
+      ]);
+    const running = await gateway(text('"a://dir", "a://dir/one"'));
+    const heard = await openListener(running.url, { resourceSubscriptions: ['a://dir'] });
+    closers.push(() => heard.close());
+    a.change('a://dir/two');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.deepEqual(heard.updated, []);
+    await running.next(() => running.write(text('"a://dir/**", "a://dir"')), RELOADED);
+    await until(() => {
+      a.change('a://dir/two');
+      return heard.updated.includes('a://dir/two');
+    }, 'wider');
+    await running.next(() => running.write(text('"a://dir", "a://dir/one"')), RELOADED);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const before = heard.updated.length;
+    a.change('a://dir/two');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(heard.updated.slice(before), []);
+  });
+
+  test('R44: of a re-pointed upstream the figures are its own, whatever becomes of the old one', async () => {
+    const [a, next, z] = await tellers('a', 'a', 'z');
+    const running = await gateway(
+      yaml([
+        ['a', a],
+        ['z', z],
+      ]),
+    );
+    a.server.fault = ({ socket }) => void socket.resetAndDestroy();
+    for (let i = 0; i < 8; i++) await read(running.url, 'a://1').catch(() => undefined);
+    assert.equal(await running.metric('headgate_upstream_circuit_open{upstream="a"}'), 1);
+    await running.next(
+      () =>
+        running.write(
+          yaml([
+            ['a', next],
+            ['z', z],
+          ]),
+        ),
+      RELOADED,
+    );
+    assert.equal(await textOf(running.url, 'a://1'), '0');
+    assert.deepEqual(
+      [
+        await running.metric('headgate_upstream_circuit_open{upstream="a"}'),
+        await running.metric('headgate_upstream_up{upstream="a"}'),
+      ],
+      [0, 1],
+    );
+  });
+
+  test('R22: what a caller was given before one more header told callers apart is found by nobody after it', async () => {
+    const a = await startTeller('a');
+    closers.push(() => a.close());
+    const scoped = ', cache: { scope: private }';
+    const running = await gateway(yaml([['a', a, scoped]]));
+    const asTenant = { headers: { 'x-tenant': 'A' } };
+    await call(running.url, 'resources/read', { uri: 'a://1' }, asTenant);
+    await until(() => isHit(running.url, 'a://1'), 'one of the crowd');
+    const asked = a.asked('resources/read');
+    const more = 'cache: { partition: { headers: [X-Tenant] } }';
+    await running.next(() => running.write(yaml([['a', a, scoped]], { more })), RELOADED);
+    assert.equal(await isHit(running.url, 'a://1'), false);
+    assert.equal(a.asked('resources/read'), asked + 1);
+  });
+
+  test('R44: a command that is replaced ends, whatever runs at others', async () => {
     const [a] = await tellers('a');
-    const child = spawn(process.execPath, [join(root, 'dist', 'main.js'), 'serve', '-c', '-'], { cwd: root });
-    closers.push(() => child.kill('SIGKILL'));
-    let output = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
+    const server = join(root, 'build', 'test', 'support', 'stdio-server.js');
+    const text = (version: number): string =>
+      `${yaml([['a', a]]).replace('upstreams: [a]', 'upstreams: [a, b]')}`.replace(
+        'routes:',
+        `  b: { command: ${process.execPath}, args: [${server}, modern, v${version}] }\nroutes:`,
+      );
+    const running = await gateway(text(0));
+    const usual = a.server.fault as Fault;
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
     });
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-    child.stdin.end(yaml([['a', a]]));
-    await until(() => output.includes('try'), 'the summary', 20_000);
-    child.kill('SIGHUP');
-    await until(() => output.includes('there is no file that could be read again'), 'the word');
-    const mcp = /listening {2}mcp {5}(\S+)/.exec(output)?.[1];
-    assert.equal(await textOf(`${mcp}/mcp`, 'a://1'), '0');
+    let came = false;
+    a.server.fault = async (request) => {
+      if (request.headers['mcp-method'] === 'tools/call') {
+        came = true;
+        await held;
+      }
+      return usual(request);
+    };
+    await call(running.url, 'resources/list');
+    const called = call(running.url, 'tools/call', { name: 'a-tool', arguments: {} });
+    await until(() => came, 'the call');
+    for (let version = 1; version <= 4; version++) {
+      await running.next(() => running.write(text(version)), RELOADED);
+      await call(running.url, 'resources/list');
+    }
+    await until(() => childrenOf(running.pid) === 1, 'one process is left');
+    release();
+    assert.equal((await called).status, 200);
   });
 });
+
+function childrenOf(pid: number): number {
+  const found = spawnSync('ps', ['--ppid', String(pid), '-o', 'pid=']);
+  return found.stdout.toString().trim().split('\n').filter(Boolean).length;
+}

@@ -1,5 +1,5 @@
 /** A gateway as a process of its own, with an admin port, for tests of what is seen and done there. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startGateway } from '../demo/gateway.ts';
@@ -11,6 +11,8 @@ export interface AdminGateway {
   /** Origin of the MCP port. */
   readonly mcp: string;
   readonly output: () => string;
+  /** Puts another configuration in place of its file: what is written is what `startAdminGateway` takes. */
+  write(yaml: string): void;
   get<T>(path: string, headers?: Record<string, string>): Promise<{ status: number; json: T; text: string }>;
   post<T>(
     path: string,
@@ -27,7 +29,14 @@ export async function startAdminGateway(
 ): Promise<AdminGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-admin-'));
   const file = join(folder, 'headgate.yaml');
-  writeFileSync(file, `version: 1\nlisten: 127.0.0.1:0\nstatus: 127.0.0.1:0\nadmin: ${admin}\n${yaml}`);
+  const write = (text: string): void => {
+    writeFileSync(
+      `${file}.next`,
+      `version: 1\nlisten: 127.0.0.1:0\nstatus: 127.0.0.1:0\nadmin: ${admin}\n${text}`,
+    );
+    renameSync(`${file}.next`, file);
+  };
+  write(yaml);
   const running = await startGateway({ root: process.cwd(), args: ['serve', '-c', file], env });
   const found = (): string | undefined =>
     /^listening {2}admin {3}(http:\/\/\S+)$/m.exec(running.output())?.[1];
@@ -42,6 +51,7 @@ export async function startAdminGateway(
     admin: address,
     mcp: running.mcp,
     output: running.output,
+    write,
     get: (path, headers = {}) => ask(path, { headers }),
     post: (path, body, headers = {}) =>
       ask(path, {

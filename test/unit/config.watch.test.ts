@@ -88,6 +88,18 @@ describe('a file is watched', () => {
     await behind;
   });
 
+  test('a link that leads out of a linked folder is followed from where that folder really is', async () => {
+    mkdirSync(join(folder, 'srv', 'x', 'cfg'), { recursive: true });
+    mkdirSync(join(folder, 'etc'));
+    writeFileSync(join(folder, 'srv', 'x', 'real.yaml'), 'one');
+    symlinkSync('../real.yaml', join(folder, 'srv', 'x', 'cfg', 'a.yaml'));
+    symlinkSync('../srv/x/cfg', join(folder, 'etc', 'cfg'));
+    await watched(join(folder, 'etc', 'cfg', 'a.yaml'));
+    const told = seen('written where it leads');
+    writeFileSync(join(folder, 'srv', 'x', 'real.yaml'), 'two');
+    await told;
+  });
+
   test('a folder that is made anew is watched as the old one was', async () => {
     const inner = join(folder, 'conf');
     const file = join(inner, 'a.yaml');

@@ -107,6 +107,7 @@ export type Happened =
   | { readonly kind: 'upstream'; readonly upstream: string; readonly state: 'up' | 'down' }
   | { readonly kind: 'circuit'; readonly upstream: string; readonly state: 'open' | 'closed' }
   | { readonly kind: 'redis'; readonly state: 'up' | 'down' }
+  | { readonly kind: 'configuration'; readonly result: 'applied' | 'refused' }
   | {
       readonly kind: 'invalidated';
       readonly upstream: string;

@@ -32,11 +32,9 @@ function itemOf({ at, count: times, what }: Happening): HTMLElement {
 }
 
 function toneOf(what: Happened): string {
-  return what.kind === 'invalidated'
-    ? 'plain'
-    : what.state === 'down' || what.state === 'open'
-      ? 'bad'
-      : 'good';
+  if (what.kind === 'invalidated') return 'plain';
+  const how = what.kind === 'configuration' ? what.result : what.state;
+  return how === 'down' || how === 'open' || how === 'refused' ? 'bad' : 'good';
 }
 
 function wordsOf(what: Happened): readonly (Node | string)[] {
@@ -50,6 +48,11 @@ function wordsOf(what: Happened): readonly (Node | string)[] {
       ];
     case 'redis':
       return [h('b', {}, 'Redis'), what.state === 'up' ? ' is connected' : ' is not connected'];
+    case 'configuration':
+      return [
+        h('b', {}, 'Configuration'),
+        what.result === 'applied' ? ' reloaded' : ' refused: the last good one stays; the log says why',
+      ];
     case 'invalidated':
       return [
         SCOPES[what.scope] ?? what.scope,
