@@ -90,7 +90,8 @@ export class Fleet {
     const ready = Promise.all(
       fresh.map(async (route) => {
         await route.discovery.start();
-        await subscriptions.replan(route.config.path);
+        // Not waited for: many may listen, each with lists of its own.
+        void subscriptions.replan(route.config.path);
       }),
     );
     return { ready, retired };

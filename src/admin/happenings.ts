@@ -49,6 +49,10 @@ export class Happenings {
         metrics.reloaded(result);
         if (result !== 'unchanged') this.#note({ kind: 'configuration', result });
       },
+      upstreamReplaced: (upstream) => {
+        metrics.upstreamReplaced(upstream);
+        this.#errors.delete(upstream);
+      },
       configure: (names) => {
         metrics.configure(names);
         for (const upstream of this.#errors.keys())

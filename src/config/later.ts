@@ -1,4 +1,4 @@
-/** Keys that the design names and that are due later. Setting one is refused with "not yet", never ignored. */
+/** Keys that somebody may look for and that are none. Setting one is refused with the reason, *never* ignored. */
 import type { Path } from './problems.ts';
 
 interface LaterKey {
@@ -7,13 +7,11 @@ interface LaterKey {
   readonly message: string;
 }
 
-const due = (path: string, what: string, part: 4 | 5): LaterKey => ({
-  path: path.split('.'),
-  message: `not yet: ${what} due with part ${part}; remove this key`,
-});
-
 const LATER: readonly LaterKey[] = [
-  due('reload', 'reloading is', 5),
+  {
+    path: ['reload'],
+    message: 'there is nothing to set: the file is followed, and read again at SIGHUP; remove this key',
+  },
   {
     path: ['tracing'],
     message: 'not yet: there is no tracing; trace context passes through as it is; remove this key',
@@ -25,7 +23,7 @@ const LATER: readonly LaterKey[] = [
   },
 ];
 
-/** What to say about a key of a later part; undefined when the key is simply unknown. */
+/** What to say about such a key; undefined when the key is simply unknown. */
 export function notYet(path: Path): string | undefined {
   return LATER.find(
     (key) =>
