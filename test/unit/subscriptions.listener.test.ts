@@ -474,6 +474,36 @@ describe('a client that listens, when the route has changed', () => {
     await until(() => c.messages.length >= 3, 'what it tells');
   });
 
+  test('R40: what is not found out is heard from whom it was, and looked for again until it is', async () => {
+    let plan: Partial<Record<Name, Partial<ListenFilter>>> = {};
+    let extent: 'whole' | 'part' = 'part';
+    let planned = 0;
+    const c = await client(
+      { docs: { toolsListChanged: true, ...uris('docs:1') } },
+      {
+        plan: () => {
+          planned++;
+          return plan;
+        },
+        extent: () => extent,
+      },
+    );
+    c.start();
+    await subscriptions.replan('/mcp');
+    assert.deepEqual(c.heard, ['tools']);
+    await until(() => {
+      for (const heard of stations.docs.open) heard.updated('docs:1');
+      return c.heard.includes('docs:1');
+    }, 'whom it is heard from');
+    [plan, extent] = [{ wiki: { toolsListChanged: true, ...uris('docs:1') } }, 'whole'];
+    const listsTold = c.heard.filter((what) => what === 'tools').length;
+    await until(() => stations.wiki.open.length === 1, 'the next look');
+    assert.equal(planned, 2);
+    await until(() => stations.docs.open.length === 0, 'the end of the last');
+    // A look is no news of lists.
+    assert.equal(c.heard.filter((what) => what === 'tools').length, listsTold);
+  });
+
   test('R44: what is asked before the acknowledgment goes to whom has it then', async () => {
     stations.docs.behave = () => undefined;
     const waiting = client(
