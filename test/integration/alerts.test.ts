@@ -42,11 +42,12 @@ const ALERTS = [
 const SECTIONS = ['What it means', 'What users notice', 'First look', 'Causes and what to do'];
 
 describe('what Prometheus is given', () => {
-  test('is a configuration that promtool takes, with these rules in it', tool, () => {
-    const { code, said } = promtool(['check', 'config', join(PROMETHEUS, 'prometheus.yml')]);
-    assert.equal(code, 0, said);
-    assert.match(said, /SUCCESS: 1 rule files found/);
-  });
+  for (const file of ['prometheus.yml', 'local.yml'])
+    test(`is a configuration that promtool takes, with these rules in it: ${file}`, tool, () => {
+      const { code, said } = promtool(['check', 'config', join(PROMETHEUS, file)]);
+      assert.equal(code, 0, said);
+      assert.match(said, /SUCCESS: 1 rule files found/);
+    });
 
   test('has rules that promtool takes', tool, () => {
     const { code, said } = promtool(['check', 'rules', RULES]);
