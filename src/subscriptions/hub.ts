@@ -89,8 +89,8 @@ export class Hub {
 
   /** Whether a stream is open; undefined while there is nothing to listen for, or nothing is offered. */
   get isOpen(): boolean | undefined {
-    const state = this.#listening?.state;
-    return state === undefined || state === 'not-offered' ? undefined : state === 'open';
+    const { state } = this;
+    return state === 'idle' || state === 'not-offered' ? undefined : state === 'open';
   }
 
   /** How far its streams are; `idle` while there is nothing to listen for. */

@@ -519,6 +519,22 @@ describe('a client that listens, when the route has changed', () => {
     assert.equal(stations.wiki.open.length, 1);
   });
 
+  test('R40: what is asked of an upstream that is replaced before it has acknowledged is counted on', async () => {
+    stations.docs.behave = () => undefined;
+    const waiting = client(
+      { docs: uris('docs:1') },
+      { withinMs: 300, plan: () => ({ wiki: uris('docs:1') }) },
+    );
+    await until(() => stations.docs.streams.length === 1, 'the stream');
+    subscriptions.forget('docs');
+    const c = await waiting;
+    assert.deepEqual(c.honoured, uris('docs:1'));
+    c.start();
+    await subscriptions.replan('/mcp');
+    await until(() => c.heard.includes('docs:1'), 'that it may have changed');
+    await until(() => stations.wiki.open.length === 1, 'whom it is heard from');
+  });
+
   test('R44: of an upstream that is forgotten no stream is left, its own watch included', async () => {
     subscriptions.watch(configs.docs, META);
     subscriptions.watched('docs')?.announced({ lists: new Set(['tools']), resources: false });
