@@ -5,8 +5,7 @@
  *     npm test -- unit/protocol cache   only files whose path holds one of these
  *     npm test -- hostile               the hard cases: hostile clients, too much load, proxies in between
  *
- * Files under `integration/` and `hostile/` start processes or press hard, and run one at a time, after all others,
- * which run two at a time.
+ * Two files run at a time; then, one at a time, those that measure memory or time or press hard.
  * A test that is skipped is printed with its reason; with `CI` set, one skipped for a missing tool is a failure,
  * and so is, always, one skipped without a reason.
  */
@@ -16,10 +15,20 @@ import { join, sep } from 'node:path';
 import { DUE_PART, REQUIREMENTS } from './requirements.ts';
 import { endAll, type FileReport, runFile } from './runner/file.ts';
 
-/** How many files run at once, and how long one may take. */
-const PLAIN = { width: 2, timeoutMs: 90_000 };
-const ALONE = { width: 1, timeoutMs: 240_000 };
-const ALONE_FOLDERS = ['integration/', 'hostile/'];
+/** How long one file may take; those under `integration/` and `hostile/` start processes. */
+const TIMEOUT_MS = { unit: 90_000, process: 240_000 };
+const PROCESS_FOLDERS = ['integration/', 'hostile/'];
+/** What measures memory or time, or waits for deadlines of a gateway in trouble, has the machine to itself. */
+const ALONE = [
+  'hostile/',
+  'integration/endpoints',
+  'integration/faults',
+  'integration/gateway',
+  'integration/large-reads',
+  'integration/redis.faults',
+  'integration/replicas.faults',
+  'integration/subscriptions',
+];
 
 interface Outcome extends FileReport {
   /** `unit/layers`: the path below test/ without its ending. */
@@ -52,10 +61,13 @@ function findTests(root: string): readonly string[] {
     .sort();
 }
 
+const isBelow = (path: string, parts: readonly string[]): boolean =>
+  parts.some((part) => path.startsWith(part));
+
 async function runAll(
   root: string,
   files: readonly string[],
-  { width, timeoutMs }: typeof PLAIN,
+  { width }: { readonly width: number },
 ): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
   const queue = [...files];
@@ -64,7 +76,7 @@ async function runAll(
       const report = await runFile(
         join(root, path),
         join(scratch, `${path.replaceAll('/', '.')}.record`),
-        timeoutMs,
+        isBelow(path, PROCESS_FOLDERS) ? TIMEOUT_MS.process : TIMEOUT_MS.unit,
       );
       const outcome = strict({ ...report, file: path.replace(/\.test\.js$/, '') });
       outcomes.push(outcome);
@@ -142,14 +154,11 @@ async function main(filters: readonly string[]): Promise<number> {
     print('0 passed, 1 failed');
     return 1;
   }
-  const runsAlone = (path: string): boolean => ALONE_FOLDERS.some((folder) => path.startsWith(folder));
+  const together = wanted.filter((path) => !isBelow(path, ALONE));
+  const alone = wanted.filter((path) => isBelow(path, ALONE));
   const outcomes = [
-    ...(await runAll(
-      root,
-      wanted.filter((path) => !runsAlone(path)),
-      PLAIN,
-    )),
-    ...(await runAll(root, wanted.filter(runsAlone), ALONE)),
+    ...(await runAll(root, together, { width: 2 })),
+    ...(await runAll(root, alone, { width: 1 })),
   ];
   const broken = outcomes.flatMap(({ file, failures }) => failures.map(({ title }) => `${file}: ${title}`));
   print('');

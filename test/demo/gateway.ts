@@ -4,13 +4,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 /** Bounded by: a cold start on a busy machine takes about two seconds. */
 const START_WITHIN_MS = 20_000;
 /** Longer than an idle gateway needs to drain, shorter than anybody's patience. */
 const STOP_WITHIN_MS = 10_000;
-/** The end of the output is what explains a failure. */
-const KEPT_OUTPUT_CHARS = 8_000;
+/** The end of the output is what explains a failure; under load it is the log of a few hundred requests. */
+const KEPT_OUTPUT_CHARS = 256 << 10;
 
 /** A running gateway. */
 export interface Gateway {
@@ -31,6 +32,8 @@ interface GatewayOptions {
   /** Arguments of the command line, `['serve', …]`. */
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Every line that it prints, also those that `output` has long lost. */
+  readonly onLine?: (line: string) => void;
   /** Gives up on the start; a gateway that runs already is ended by `stop`. */
   readonly signal?: AbortSignal;
 }
@@ -47,7 +50,13 @@ export function projectRoot(from: string): string {
 }
 
 /** Starts `node dist/main.js` and waits until it says where it listens. */
-export async function startGateway({ root, args, env = {}, signal }: GatewayOptions): Promise<Gateway> {
+export async function startGateway({
+  root,
+  args,
+  env = {},
+  onLine,
+  signal,
+}: GatewayOptions): Promise<Gateway> {
   signal?.throwIfAborted();
   const entry = join(root, 'dist', 'main.js');
   if (!existsSync(entry)) throw new Error(`${entry} is missing: run \`npm run build\` first`);
@@ -64,21 +73,36 @@ export async function startGateway({ root, args, env = {}, signal }: GatewayOpti
   process.once('exit', killOnExit);
   void exited.then(() => process.off('exit', killOnExit));
 
-  let output = '';
-  const keep = (chunk: string) => {
-    output = (output + chunk).slice(-KEPT_OUTPUT_CHARS);
-  };
-  child.stderr?.setEncoding('utf8').on('data', keep);
-  child.stdout?.setEncoding('utf8').on('data', keep);
+  const output = keepEnd(KEPT_OUTPUT_CHARS);
+  for (const stream of [child.stderr, child.stdout]) {
+    stream?.setEncoding('utf8').on('data', output.add);
+    if (stream && onLine) createInterface({ input: stream }).on('line', onLine);
+  }
 
   const stop = () => stopChild(child, exited);
   try {
     const addresses = await announced(child, exited, signal);
-    return { ...addresses, pid: child.pid as number, stop, output: () => output };
+    return { ...addresses, pid: child.pid as number, stop, output: output.text };
   } catch (cause) {
     await stop();
-    throw new Error(`the gateway did not start: ${(cause as Error).message}\n${output.trim()}`, { cause });
+    throw new Error(`the gateway did not start: ${(cause as Error).message}\n${output.text().trim()}`, {
+      cause,
+    });
   }
+}
+
+/** Text of which the last `chars` are wanted, in the pieces in which it came. */
+function keepEnd(chars: number): { add(piece: string): void; text(): string } {
+  const pieces: string[] = [];
+  let length = 0;
+  return {
+    add(piece) {
+      pieces.push(piece);
+      length += piece.length;
+      while (length - (pieces[0]?.length ?? 0) >= chars) length -= pieces.shift()?.length ?? 0;
+    },
+    text: () => pieces.join(''),
+  };
 }
 
 /** The lines of the start-up summary that other programs read. */

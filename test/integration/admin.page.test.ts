@@ -358,7 +358,8 @@ routes:
     assert.match(await textOf(figure(page, 'Readiness')), /Not known/);
     assert.deepEqual(await seriousFaults(page), []);
     gateway = await startAdminGateway(yaml(), { admin: `127.0.0.1:${port}` });
-    await page.getByText('The gateway answers again.').waitFor();
+    // A question that nobody answers is given up after eight seconds, and asked again two seconds later.
+    await page.getByText('The gateway answers again.').waitFor({ timeout: 20_000 });
     await page.locator('.mark', { hasText: /Ready$/ }).waitFor();
     assert.equal(await textOf(page.getByRole('alert')), '');
   });

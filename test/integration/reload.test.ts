@@ -67,14 +67,12 @@ async function gateway(text: string, env: Readonly<Record<string, string>> = {})
 }
 
 async function watched(file: string, env: Readonly<Record<string, string>> = {}): Promise<Reloadable> {
-  const running = await startGateway({ root, args: ['serve', '-c', file], env });
+  const told: Readonly<Record<string, unknown>>[] = [];
+  const onLine = (line: string): void => {
+    if (line.startsWith('{') && line.includes('"msg":"configuration')) told.push(JSON.parse(line));
+  };
+  const running = await startGateway({ root, args: ['serve', '-c', file], env, onLine });
   closers.push(() => running.stop());
-  const told = (): Readonly<Record<string, unknown>>[] =>
-    running
-      .output()
-      .split('\n')
-      .filter((line) => line.startsWith('{') && line.includes('"msg":"configuration'))
-      .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
   return {
     ...running,
     url: `${running.mcp}/mcp`,
@@ -83,14 +81,12 @@ async function watched(file: string, env: Readonly<Record<string, string>> = {})
       writeFileSync(`${file}.next`, next);
       renameSync(`${file}.next`, file);
     },
-    get told() {
-      return told();
-    },
+    told,
     async next(act, message) {
-      const before = told().length;
+      const before = told.length;
       act();
-      await until(() => told().length > before, 'a word on the configuration', 10_000);
-      const said = told().at(-1) ?? {};
+      await until(() => told.length > before, 'a word on the configuration', 10_000);
+      const said = told.at(-1) ?? {};
       assert.match(String(said.msg), message, JSON.stringify(said));
       return said;
     },
@@ -130,6 +126,9 @@ describe('what is new', () => {
     const counts = { ok: 0, failed: 0 };
     const failures: string[] = [];
     let over = false;
+    closers.push(() => {
+      over = true;
+    });
     const ask = async (i: number): Promise<void> => {
       const asked =
         i % 4 === 0
