@@ -9,6 +9,7 @@ import { METHOD_NOT_ALLOWED } from '../protocol/errors.ts';
 import { SESSION_HEADER } from '../protocol/legacy.ts';
 import { createEndpoint } from './endpoint.ts';
 import { onClientEnd } from './half-close.ts';
+import { LeanRequest } from './incoming.ts';
 import { type EdgeContext, liveOn } from './live.ts';
 import { addOthers, onFrameworkError } from './others.ts';
 import { type ClientError, refusalOf, refuseRaw } from './raw-refusal.ts';
@@ -18,7 +19,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 /** A peer that vanished without a word is found out by TCP. */
 const TCP_KEEP_ALIVE_MS = 60_000;
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+type Listener = (request: LeanRequest, response: ServerResponse) => void;
 
 /** Makes the server; it is not listening yet. */
 export function createMcpServer({ limits }: ListenConfig, context: EdgeContext): FastifyInstance {
@@ -28,11 +29,11 @@ export function createMcpServer({ limits }: ListenConfig, context: EdgeContext):
     return503OnClosing: false,
     // A POST does not enter Fastify's lifecycle: it needs nothing of it, and every cache hit would pay for it.
     serverFactory: (others) =>
-      openServer(limits, context, (request, response) =>
-        request.method === 'POST' || isOfSession(request)
-          ? endpoint(request, response)
-          : others(request, response),
-      ),
+      openServer(limits, context, (request, response) => {
+        request.arrived();
+        if (request.method === 'POST' || isOfSession(request)) endpoint(request, response);
+        else others(request, response);
+      }),
     clientErrorHandler: (error, socket) => onClientError(context, error, socket),
     frameworkErrors: (_error, request, reply) => onFrameworkError(context, request, reply),
   });
@@ -47,6 +48,7 @@ function isOfSession({ method, headers }: IncomingMessage): boolean {
 
 function openServer(limits: ListenConfig['limits'], context: EdgeContext, listener: Listener): Server {
   const server = createServer({
+    IncomingMessage: LeanRequest,
     maxHeaderSize: limits.headersBytes,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     headersTimeout: limits.requestTimeoutMs,

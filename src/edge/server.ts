@@ -138,8 +138,11 @@ function settingsOf(config: HeadgateConfig): EdgeSettings {
     paths: new Set(routes.map((route) => route.path)),
     admission,
     cors: createCors(config, admission),
-    clientOf: ({ socket, headers }: IncomingMessage) =>
-      clientAddress(socket.remoteAddress, proxied ? String(headers['x-forwarded-for'] ?? '') : undefined),
+    clientOf: (request: IncomingMessage) =>
+      clientAddress(
+        request.socket.remoteAddress,
+        proxied ? String(request.headers['x-forwarded-for'] ?? '') : undefined,
+      ),
   };
 }
 

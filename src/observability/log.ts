@@ -96,6 +96,7 @@ export function createLogger(options: LoggerOptions): Logger {
   let accessed = false;
   const painted = colors === 'always' || (colors === 'auto' && terminal);
   const clock = isoClock(now);
+  const accessLine = accessLines();
   const batch = batchOf(sink, terminal ? 0 : BATCH_CHARS);
   const write = batch.add;
   const print = (record: LogRecord): void => write(pretty(record, painted ? 'colors' : 'plain'));
@@ -220,24 +221,71 @@ function isoClock(now: () => number): () => string {
   };
 }
 
-function accessLine(entry: AccessEntry, time: string): string {
-  let line = `{"level":"info","time":"${time}","msg":"request"`;
-  if (entry.requestId !== undefined) line += `,"requestId":${quote(entry.requestId)}`;
-  if (entry.client !== undefined) line += `,"client":${quote(entry.client)}`;
-  if (entry.route !== undefined) line += `,"route":${quote(entry.route)}`;
-  if (entry.upstream !== undefined) line += `,"upstream":${quote(entry.upstream)}`;
-  line += `,"httpMethod":${quote(entry.httpMethod)},"status":${entry.status}`;
-  if (entry.mcpMethod !== undefined) line += mcpMembers(entry.mcpMethod, entry.mcpName);
-  if (entry.rpcError !== undefined) line += `,"rpcError":${entry.rpcError}`;
-  if (entry.cache !== undefined) line += `,"cache":"${entry.cache}"`;
-  if (entry.cacheReason !== undefined) line += `,"cacheReason":${quote(entry.cacheReason)}`;
-  if (entry.collapsed === true) line += ',"collapsed":true';
-  line += `,"durationMs":${rounded(entry.durationMs)}`;
-  if (entry.upstreamMs !== undefined) line += `,"upstreamMs":${rounded(entry.upstreamMs)}`;
-  if (entry.overheadMs !== undefined) line += `,"overheadMs":${rounded(entry.overheadMs)}`;
-  line += `,"bytesIn":${entry.bytesIn},"bytesOut":${entry.bytesOut}`;
-  if (entry.error !== undefined) line += `,"error":${quote(entry.error)}`;
-  return `${line}}\n`;
+/** What is alike in the lines of many requests. */
+type Alike = Pick<
+  AccessEntry,
+  | 'client'
+  | 'route'
+  | 'upstream'
+  | 'httpMethod'
+  | 'status'
+  | 'mcpMethod'
+  | 'mcpName'
+  | 'rpcError'
+  | 'cache'
+  | 'cacheReason'
+  | 'collapsed'
+>;
+
+/** Makes access lines. What the last one said of its request is put together once for all that say the same. */
+function accessLines(): (entry: AccessEntry, time: string) => string {
+  let last: Alike | undefined;
+  let text = '';
+  return (entry, time) => {
+    if (last === undefined || !isAlike(entry, last)) {
+      last = entry;
+      // In one piece: what is put together stays in pieces otherwise, and each line would be put together from them.
+      text = Buffer.from(alikeMembers(entry)).toString();
+    }
+    let line = `{"level":"info","time":"${time}","msg":"request"`;
+    if (entry.requestId !== undefined) line += `,"requestId":${quote(entry.requestId)}`;
+    line += `${text},"durationMs":${rounded(entry.durationMs)}`;
+    if (entry.upstreamMs !== undefined) line += `,"upstreamMs":${rounded(entry.upstreamMs)}`;
+    if (entry.overheadMs !== undefined) line += `,"overheadMs":${rounded(entry.overheadMs)}`;
+    line += `,"bytesIn":${entry.bytesIn},"bytesOut":${entry.bytesOut}`;
+    if (entry.error !== undefined) line += `,"error":${quote(entry.error)}`;
+    return `${line}}\n`;
+  };
+}
+
+function isAlike(a: Alike, b: Alike): boolean {
+  return (
+    a.client === b.client &&
+    a.route === b.route &&
+    a.upstream === b.upstream &&
+    a.httpMethod === b.httpMethod &&
+    a.status === b.status &&
+    a.mcpMethod === b.mcpMethod &&
+    a.mcpName === b.mcpName &&
+    a.rpcError === b.rpcError &&
+    a.cache === b.cache &&
+    a.cacheReason === b.cacheReason &&
+    a.collapsed === b.collapsed
+  );
+}
+
+function alikeMembers(entry: Alike): string {
+  let text = '';
+  if (entry.client !== undefined) text += `,"client":${quote(entry.client)}`;
+  if (entry.route !== undefined) text += `,"route":${quote(entry.route)}`;
+  if (entry.upstream !== undefined) text += `,"upstream":${quote(entry.upstream)}`;
+  text += `,"httpMethod":${quote(entry.httpMethod)},"status":${entry.status}`;
+  if (entry.mcpMethod !== undefined) text += mcpMembers(entry.mcpMethod, entry.mcpName);
+  if (entry.rpcError !== undefined) text += `,"rpcError":${entry.rpcError}`;
+  if (entry.cache !== undefined) text += `,"cache":"${entry.cache}"`;
+  if (entry.cacheReason !== undefined) text += `,"cacheReason":${quote(entry.cacheReason)}`;
+  if (entry.collapsed === true) text += ',"collapsed":true';
+  return text;
 }
 
 const LEGACY: ReadonlySet<string> = new Set(LEGACY_METHODS);
