@@ -5,10 +5,10 @@
  * *Bounded by* `wholeBytes` for what is collected, by the stream's own buffer for what flows, and by the two
  * patiences of the configuration while it waits for the client.
  */
-import type { IncomingMessage } from 'node:http';
 import { INVALID_REQUEST, type Refusal, refusal } from '../protocol/errors.ts';
 import { JsonWatch } from '../protocol/json-watch.ts';
 import { Gather } from './gather.ts';
+import type { LeanRequest, Taker } from './incoming.ts';
 import { Patience, type Sweeper, type Swept } from './sweeper.ts';
 
 /** How a body is to be taken. */
@@ -56,7 +56,7 @@ const NOTHING = Buffer.alloc(0);
 const DONE: IteratorResult<Uint8Array> = { done: true, value: undefined };
 const BODY = Symbol('body');
 
-type Carrier = IncomingMessage & { [BODY]?: RequestBody };
+type Carrier = LeanRequest & { [BODY]?: RequestBody };
 
 // Shared by all requests: listeners made for each would be garbage for each.
 function onData(this: Carrier, chunk: Buffer): void {
@@ -74,7 +74,7 @@ interface Waiting {
   readonly reject: (error: BodyError) => void;
 }
 
-export class RequestBody implements Swept {
+export class RequestBody implements Swept, Taker {
   place = -1;
   /** Received so far. */
   receivedBytes = 0;
@@ -95,7 +95,7 @@ export class RequestBody implements Swept {
   #seeking = false;
   #onDiscarded: (() => void) | undefined;
 
-  constructor(request: IncomingMessage, owner: BodyOwner, limits: BodyLimits, sweeper: Sweeper) {
+  constructor(request: LeanRequest, owner: BodyOwner, limits: BodyLimits, sweeper: Sweeper) {
     this.#request = request;
     this.#owner = owner;
     this.#limits = limits;
@@ -106,8 +106,7 @@ export class RequestBody implements Swept {
     this.#plan = plan;
     this.#state = 'collecting';
     this.#request[BODY] = this;
-    this.#request.on('data', onData);
-    this.#request.on('end', onEnd);
+    this.#request.handTo(this);
     this.#sweeper.add(this);
   }
 
@@ -238,8 +237,8 @@ export class RequestBody implements Swept {
 
   /** No more of it is collected; what went by so far is searched for the id. */
   #stopCollecting(bytes: Buffer): void {
-    this.#request.pause();
-    this.#request.removeListener('data', onData);
+    this.#request.keep();
+    this.#request.on('end', onEnd);
     this.#sweeper.delete(this);
     this.#watch = new JsonWatch();
     this.#watch.push(bytes);

@@ -4,13 +4,14 @@
  * Node's request and response are taken as they are: of Fastify's lifecycle a POST to an MCP endpoint needs
  * nothing, and a cache hit would pay for all of it.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
 import { INTERNAL_ERROR, OVERLOADED, refusal } from '../protocol/errors.ts';
 import type { Inbound, Reply } from '../protocol/exchange.ts';
 import { METHOD_HEADER } from '../protocol/headers.ts';
 import { methodRow } from '../protocol/methods.ts';
 import { BodyError, type BodyPlan, type Collected } from './body.ts';
+import type { LeanRequest } from './incoming.ts';
 import { type EdgeContext, Live, nothingFollowsOn } from './live.ts';
 import { refuse, respond } from './respond.ts';
 import { type Arrival, endsUnclearly, inspect, lengthProblem } from './transport.ts';
@@ -29,7 +30,7 @@ const BUG = refusal(INTERNAL_ERROR, 'Internal error of the gateway', {
 });
 
 /** Takes a POST, or a GET or DELETE of an older client's session. */
-export type Endpoint = (request: IncomingMessage, response: ServerResponse) => void;
+export type Endpoint = (request: LeanRequest, response: ServerResponse) => void;
 
 /** Makes the endpoint of a listener. */
 export function createEndpoint(context: EdgeContext): Endpoint {

@@ -1,36 +1,91 @@
 /**
- * Node's request, without the object that Node makes of every request's headers to look for `Expect`.
+ * Node's request, without what Node does for every request and an MCP endpoint has no use for.
  *
- * A POST is read from the raw list, once: nobody needs that object, and making it costs more than the look-up of a cache
- * hit. Until a request is handed over Node is shown it only where there is something to see; from then on it is what it
- * always was, for whoever asks.
+ * - The object of headers that Node makes to look for `Expect`: a POST is read from the raw list, once, and making that
+ *   object costs more than the look-up of a cache hit. Until a request is handed over Node is shown it only where there
+ *   is something to see.
+ * - The stream between the parser and whoever collects a body: pieces are handed on as they come.
+ *
+ * What is neither is what it always was: Node's own headers, and Node's own stream.
  */
 import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 
-const NONE: IncomingHttpHeaders = Object.freeze({});
-const ofNode = Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers');
+/** Takes the pieces of a body. */
+export interface Taker {
+  data(piece: Buffer): void;
+  /** All of it has come; *never* called from within the parser, which may find a fault behind it first. */
+  ended(): void;
+}
+
+/** What a request does where nothing here concerns it. */
+const ofNode = {
+  headers: Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers'),
+  readableEnded: Object.getOwnPropertyDescriptor(Readable.prototype, 'readableEnded'),
+  dump: (IncomingMessage.prototype as { _dump?: () => void })._dump,
+};
+const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
+const EXPECT = 'expect';
+const UPGRADE = 'upgrade';
 
 export class LeanRequest extends IncomingMessage {
   #arrived = false;
+  #taker: Taker | undefined;
+  #tookAll = false;
 
   /** To be called first by who is handed the request. */
   arrived(): void {
     this.#arrived = true;
   }
 
-  static {
-    // Node's own is an accessor, too; its types call it a property, which a class must not override with one.
-    const { get, set } = ofNode ?? {};
-    if (get !== undefined)
-      Object.defineProperty(LeanRequest.prototype, 'headers', {
-        configurable: true,
-        enumerable: true,
-        get(this: LeanRequest): IncomingHttpHeaders {
-          return this.#arrived || mayMatter(this.rawHeaders) ? get.call(this) : NONE;
-        },
-        ...(set && { set }),
-      });
+  /** Hands the body to `taker`, until {@link keep}. To be called before anything of it has come. */
+  handTo(taker: Taker): void {
+    this.#taker = taker;
   }
+
+  /** What comes from here on is read from the stream. */
+  keep(): void {
+    this.#taker = undefined;
+  }
+
+  /** Called by Node's parser: `null` behind the last piece. */
+  override push(piece: Buffer | null, encoding?: BufferEncoding): boolean {
+    const taker = this.#taker;
+    if (taker === undefined) return super.push(piece, encoding);
+    if (piece !== null) {
+      taker.data(piece);
+      return true;
+    }
+    this.#tookAll = true;
+    process.nextTick(end, taker);
+    return false;
+  }
+
+  /** Called by Node behind an answer, so that what nobody read does not hold up the next request. */
+  _dump(): void {
+    if (!this.#tookAll) ofNode.dump?.call(this);
+  }
+
+  static {
+    // Node's own are accessors, too; its types call them properties, which a class must not override with accessors.
+    const { prototype } = LeanRequest;
+    Object.defineProperty(prototype, 'headers', {
+      ...ofNode.headers,
+      get(this: LeanRequest): IncomingHttpHeaders {
+        return this.#arrived || mayMatter(this.rawHeaders) ? ofNode.headers?.get?.call(this) : NO_HEADERS;
+      },
+    });
+    Object.defineProperty(prototype, 'readableEnded', {
+      ...ofNode.readableEnded,
+      get(this: LeanRequest): boolean {
+        return this.#tookAll || ofNode.readableEnded?.get?.call(this);
+      },
+    });
+  }
+}
+
+function end(taker: Taker): void {
+  taker.ended();
 }
 
 /** True where Node acts on a header before anybody is handed the request. */
@@ -42,6 +97,3 @@ function mayMatter(raw: readonly string[]): boolean {
   }
   return false;
 }
-
-const EXPECT = 'expect';
-const UPGRADE = 'upgrade';

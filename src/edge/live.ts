@@ -5,7 +5,7 @@
  * One per request and on the path of every cache hit: no closures, no promises, no timers of its own.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Admission } from '../auth/admission.ts';
 import type { ListenConfig } from '../config/types.ts';
 import type { StreamKind } from '../observability/labels.ts';
@@ -19,6 +19,7 @@ import { type BodyOwner, type Collected, RequestBody } from './body.ts';
 import type { Cors, FlatHeaders } from './cors.ts';
 import { dataLines, EVENT_CLOSE, EVENT_OPEN } from './events.ts';
 import { Heart } from './heart.ts';
+import type { LeanRequest } from './incoming.ts';
 import type { Shedding } from './shedding.ts';
 import type { Sweeper } from './sweeper.ts';
 
@@ -101,7 +102,7 @@ export function nothingFollowsOn(socket: object): boolean {
 export class Live implements Exchange, BodyOwner, Listed {
   place = -1;
   readonly facts: Facts = {};
-  readonly request: IncomingMessage;
+  readonly request: LeanRequest;
   readonly response: ServerResponse;
   readonly context: EdgeContext;
   readonly head: Head;
@@ -131,7 +132,7 @@ export class Live implements Exchange, BodyOwner, Listed {
   #repliedAt: number | undefined;
   #onDrained: ((alive: boolean) => void) | undefined;
 
-  constructor(context: EdgeContext, request: IncomingMessage, response: ServerResponse) {
+  constructor(context: EdgeContext, request: LeanRequest, response: ServerResponse) {
     this.context = context;
     this.request = request;
     this.response = response;
