@@ -64,7 +64,7 @@ export interface Logger {
 
 /** Where lines go: one or many at a time, each with its line end. */
 export interface LogSink {
-  write(text: string): unknown;
+  write(bytes: Uint8Array): unknown;
   /** Waits until everything written is out. */
   flushSync?(): void;
 }
@@ -81,23 +81,25 @@ export interface LoggerOptions extends Readonly<HeadgateConfig['log']> {
 /** Lines wait this long for company. */
 const BATCH_MS = 100;
 /** Gathered lines are handed over when they come to this. */
-const BATCH_CHARS = 64 << 10;
+const BATCH_BYTES = 64 << 10;
 /** When the reader of the log is this far behind, lines are dropped and counted: memory must not pay for it. */
 const MAX_WAITING_BYTES = 16 << 20;
 /** Longest name that is written. */
 const MAX_NAME_CHARS = 128;
 
+const NOTHING = Buffer.alloc(0);
+
 /** Makes a logger. Writing *never* throws. */
 export function createLogger(options: LoggerOptions): Logger {
   const { colors = 'auto', now = Date.now } = options;
   const terminal = options.sink === undefined && process.stderr.isTTY === true;
-  const sink = options.sink ?? standardError(terminal);
+  const sink = options.sink ?? fileSink(2, terminal);
   let prettily = false;
   let accessed = false;
   const painted = colors === 'always' || (colors === 'auto' && terminal);
   const clock = isoClock(now);
   const accessLine = accessLines();
-  const batch = batchOf(sink, terminal ? 0 : BATCH_CHARS);
+  const batch = batchOf(sink, terminal ? 0 : BATCH_BYTES);
   const write = batch.add;
   const print = (record: LogRecord): void => write(pretty(record, painted ? 'colors' : 'plain'));
   const stream: DestinationStream = {
@@ -145,28 +147,51 @@ export function createLogger(options: LoggerOptions): Logger {
   };
 }
 
-/** Gathers lines for a sink that is better asked seldom. */
-function batchOf(sink: LogSink, limitChars: number): { add(line: string): void; handOver(): void } {
-  let gathered = '';
+/**
+ * Gathers lines for a sink that is better asked seldom. As bytes: a line is copied while what it is made of is still at
+ * hand, and a thousand lines that stay text until they are handed over are put together from pieces long out of reach.
+ */
+function batchOf(sink: LogSink, limitBytes: number): { add(line: string): void; handOver(): void } {
+  const roomBytes = Math.max(limitBytes, 1);
+  let gathered = NOTHING;
+  let length = 0;
   let timer: NodeJS.Timeout | undefined;
   const handOver = (): void => {
     clearTimeout(timer);
     timer = undefined;
-    const text = gathered;
-    gathered = '';
-    if (text === '') return;
+    if (length === 0) return;
+    const bytes = gathered.subarray(0, length);
+    length = 0;
+    if (2 * bytes.length < roomBytes) {
+      // A few lines that wait for their reader must not hold the room for many.
+      write(Buffer.from(bytes));
+    } else {
+      gathered = NOTHING;
+      write(bytes);
+    }
+  };
+  const write = (bytes: Uint8Array): void => {
     try {
-      sink.write(text);
+      sink.write(bytes);
     } catch {
       // There is nowhere left to say it.
     }
   };
   return {
     add: (line) => {
-      gathered += line;
-      if (gathered.length >= limitChars) handOver();
+      // What it may take at most, in UTF-8; what it takes is known when it is written.
+      const mostBytes = 3 * line.length;
+      if (length + mostBytes > gathered.length) {
+        handOver();
+        if (mostBytes > roomBytes) {
+          write(Buffer.from(line));
+          return;
+        }
+        gathered = Buffer.allocUnsafeSlow(roomBytes);
+      }
+      length += gathered.write(line, length);
       // Not unref'd: a process that ends by itself waits this moment, so that nothing is lost.
-      else timer ??= setTimeout(handOver, BATCH_MS);
+      timer ??= setTimeout(handOver, BATCH_MS);
     },
     handOver,
   };
@@ -187,11 +212,15 @@ export function onceLogger(logger: Logger, limit = 1_000): LogOnce {
   };
 }
 
-/** Standard error: at once on a terminal, without blocking elsewhere. */
-function standardError(terminal: boolean): LogSink {
-  if (terminal) return destination({ fd: 2, sync: true });
+/** An open file as a sink: at once for a terminal, without blocking elsewhere. */
+export function fileSink(fd: number, terminal = false): LogSink {
   // Batches are made here, not there: its own (`minLength`) cost the square of their size.
-  const stream = destination({ fd: 2, sync: false, maxLength: MAX_WAITING_BYTES });
+  const stream = destination({
+    ...{ fd, contentMode: 'buffer' },
+    ...(terminal ? { sync: true } : { sync: false, maxLength: MAX_WAITING_BYTES }),
+  });
+  // Its types know of text alone.
+  const write = (bytes: Uint8Array): unknown => stream.write(bytes as unknown as string);
   let droppedCount = 0;
   stream.on('drop', () => {
     droppedCount++;
@@ -200,11 +229,11 @@ function standardError(terminal: boolean): LogSink {
     if (droppedCount === 0) return;
     const line = `{"level":"warn","msg":"log dropped: standard error is read too slowly","batches":${droppedCount}}\n`;
     droppedCount = 0;
-    stream.write(line);
+    write(Buffer.from(line));
   });
   // A full disk must not end the gateway; pino has already taken care of a reader that is gone.
   stream.on('error', () => {});
-  return stream;
+  return { write, flushSync: () => stream.flushSync() };
 }
 
 /** ISO time, made anew only when the millisecond has changed. */

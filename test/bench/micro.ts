@@ -1,15 +1,14 @@
 /** What metrics and the access log cost a hit: the very calls of the request path, timed in a process of their own. */
 import { openSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import { destination } from 'pino';
 import { account } from '../../src/edge/account.ts';
-import { createLogger } from '../../src/observability/log.ts';
+import { createLogger, fileSink } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 
 const COUNT = 200_000;
 
 const metrics = createMetrics({ upstreams: ['bench', 'other'], routes: ['/mcp', '/other'], version: '0' });
-const sink = destination({ fd: openSync('/dev/null', 'w'), sync: false });
+const sink = fileSink(openSync('/dev/null', 'w'));
 const log = createLogger({ level: 'info', format: 'json', access: true, sink });
 const now = (): number => performance.now();
 const context = { metrics, log, now, clientOf: () => '127.0.0.1' };

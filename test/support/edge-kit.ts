@@ -55,8 +55,8 @@ shutdown: { ${options.shutdown ?? ''} }
 `);
   const lines: Record<string, unknown>[] = [];
   const sink = {
-    write(text: string) {
-      for (const line of text.split('\n'))
+    write(bytes: Uint8Array) {
+      for (const line of Buffer.from(bytes).toString().split('\n'))
         if (line !== '') lines.push(JSON.parse(line) as Record<string, unknown>);
     },
   };

@@ -32,7 +32,7 @@ interface Recorder {
 
 function record(options: Partial<LoggerOptions> = {}): Recorder {
   const writes: string[] = [];
-  const sink = { write: (text: string) => writes.push(text) };
+  const sink = { write: (bytes: Uint8Array) => writes.push(Buffer.from(bytes).toString()) };
   const log = createLogger({ level: 'info', format: 'json', access: true, now: () => NOW, sink, ...options });
   const text = (): string => {
     log.flush();
@@ -296,6 +296,79 @@ describe('log', () => {
     assert.equal(writes.length, before + 2);
     t.mock.timers.tick(1_000);
     assert.equal(writes.length, before + 2);
+  });
+
+  test('what is handed over is nobody else\u2019s: neither the lines that follow, nor much more room than it takes', () => {
+    const kept: Uint8Array[] = [];
+    const sink = { write: (bytes: Uint8Array) => kept.push(bytes) };
+    const { log } = record({ sink });
+    const said = (): string[] => kept.map((bytes) => Buffer.from(bytes).toString());
+    for (let i = 0; i < 400; i++) {
+      log.access({ ...ENTRY, mcpMethod: 'tools/call', mcpName: `näme-${i}-語` });
+      if (i % 3 === 0) log.flush();
+    }
+    for (let i = 0; i < 2_000; i++) log.access({ ...ENTRY, bytesIn: i });
+    log.flush();
+    const lines = said()
+      .join('')
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as { mcpName?: string; bytesIn: number });
+    assert.deepEqual(
+      lines.slice(0, 400).map(({ mcpName }) => mcpName),
+      Array.from({ length: 400 }, (_, i) => `näme-${i}-語`),
+    );
+    assert.deepEqual(
+      lines.slice(400).map(({ bytesIn }) => bytesIn),
+      Array.from({ length: 2_000 }, (_, i) => i),
+    );
+    const held = [...new Set(kept.map(({ buffer }) => buffer))].reduce((sum, one) => sum + one.byteLength, 0);
+    const used = kept.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    assert.ok(held <= 2 * used + 64 * 1024, `${held} bytes held for ${used}`);
+  });
+
+  test('a line that has no room among others is written as it is, in its place', () => {
+    const { log, text } = record();
+    const long = 'x'.repeat(100_000);
+    log.info({}, 'before');
+    log.info({ long }, 'long');
+    log.info({}, 'behind');
+    assert.deepEqual(
+      text()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => (JSON.parse(line) as { msg: string }).msg),
+      ['before', 'long', 'behind'],
+    );
+    assert.ok(text().includes(long));
+  });
+
+  test('lines alike are told apart by whatever they say', () => {
+    const others: Partial<AccessEntry>[] = [
+      { client: '::1' },
+      { route: '/a' },
+      { upstream: 'u' },
+      { httpMethod: 'GET' },
+      { status: 404 },
+      { mcpMethod: 'tools/call' },
+      { mcpMethod: 'tools/call', mcpName: 'n' },
+      { rpcError: -32602 },
+      { cache: 'hit' },
+      { cacheReason: 'why' },
+      { collapsed: true },
+      { error: 'gone' },
+      { upstreamMs: 2 },
+    ];
+    const { log, records } = record();
+    for (const other of others) {
+      log.access(ENTRY);
+      log.access({ ...ENTRY, ...other });
+    }
+    const plain = { ...ENTRY, durationMs: 1.235, level: 'info', msg: 'request' };
+    assert.deepEqual(
+      records().map(({ time, ...rest }) => rest),
+      others.flatMap((other) => [plain, { ...plain, ...other }]),
+    );
   });
 
   test('a sink that throws costs nobody anything', () => {
