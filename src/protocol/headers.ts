@@ -3,6 +3,8 @@
  * *Spec:* basic/transports/streamable-http, "Request headers" and "Value encoding".
  */
 
+import { type HeaderValues, rawHeaders, trimOws } from './raw-headers.ts';
+
 export const PROTOCOL_VERSION_HEADER = 'mcp-protocol-version';
 export const METHOD_HEADER = 'mcp-method';
 export const NAME_HEADER = 'mcp-name';
@@ -77,7 +79,7 @@ export function decodeHeaderValue(value: string): string | undefined {
 /** The headers of a request, read once from Node's raw list. */
 export interface Head {
   /** Lower-case name → value; of a repeated header that is not single, values joined (`; ` for cookies, `, `). */
-  readonly headers: ReadonlyMap<string, string>;
+  readonly headers: HeaderValues;
   /** Lower-case names that `Connection` lists: for this hop only, see {@link passedOn}. */
   readonly hop: ReadonlySet<string>;
   /** Lower-case name of the first header that must not come twice but did. */
@@ -86,6 +88,17 @@ export interface Head {
 
 /** Reads `[name, value, name, value, …]`. *Never* folds case of values; trims white space around them. */
 export function readHead(raw: readonly string[]): Head {
+  const headers = rawHeaders(raw);
+  return headers === undefined ? readRepeated(raw) : headOf(headers, undefined);
+}
+
+function headOf(headers: HeaderValues, duplicated: string | undefined): Head {
+  const connection = headers.get('connection');
+  return { headers, hop: connection === undefined ? NONE : namesIn(connection), duplicated };
+}
+
+/** Of a head in which names come more than once. */
+function readRepeated(raw: readonly string[]): Head {
   const headers = new Map<string, string>();
   let duplicated: string | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -102,27 +115,21 @@ export function readHead(raw: readonly string[]): Head {
       known === '' || value === '' ? known + value : `${known}${name === 'cookie' ? '; ' : ', '}${value}`,
     );
   }
-  const connection = headers.get('connection');
-  return { headers, hop: connection === undefined ? NONE : namesIn(connection), duplicated };
+  return headOf(headers, duplicated);
 }
 
 const NONE: ReadonlySet<string> = new Set();
+/** What most clients say. */
+const KEEP_ALIVE: ReadonlySet<string> = new Set(['keep-alive']);
 
 function namesIn(list: string): ReadonlySet<string> {
+  if (list === 'keep-alive') return KEEP_ALIVE;
   return new Set(list.split(',').map((name) => trimOws(name).toLowerCase()));
 }
 
 /** A header as another hop may see it: not, where `Connection` names it (R9). *Spec:* RFC 9110, section 7.6.1. */
 export function passedOn({ headers, hop }: Head, name: string): string | undefined {
   return hop.has(name) ? undefined : headers.get(name);
-}
-
-function trimOws(value: string): string {
-  let start = 0;
-  let end = value.length;
-  while (start < end && (value[start] === ' ' || value[start] === '\t')) start++;
-  while (end > start && (value[end - 1] === ' ' || value[end - 1] === '\t')) end--;
-  return start === 0 && end === value.length ? value : value.slice(start, end);
 }
 
 /** The media type of a `Content-Type`, lower case, and its charset if one is named. */
