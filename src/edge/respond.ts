@@ -66,22 +66,19 @@ function answer(live: Live, { status, head, tail, headers }: Answer): void {
   let bytes = headBytes;
   for (const chunk of tail) bytes += chunk.length;
   live.begin(status, headers, bytes);
-  if (bytes > ONE_STRING_BYTES) return watch(live, answerInChunks(live, head, tail));
+  if (bytes > ONE_STRING_BYTES) return answerInChunks(live, head, tail);
   let text = headBytes === head.length ? head : Buffer.from(head).toString('latin1');
   for (const chunk of tail) text += bufferOf(chunk).toString('latin1');
   live.endShort(text, 'latin1');
 }
 
-async function answerInChunks(live: Live, head: string, tail: readonly Uint8Array[]): Promise<void> {
-  // Without the cork the head would be a packet of its own; end() takes it off again.
+/** All at once: it is in memory, and waiting for the client between its pieces would keep it there as long. */
+function answerInChunks(live: Live, head: string, tail: readonly Uint8Array[]): void {
+  // Without the cork each piece would be a packet of its own; end() takes it off again.
   live.response.cork();
   live.write(head);
   const last = tail.length - 1;
-  for (let i = 0; i < last; i++) {
-    if (live.write(tail[i] as Uint8Array)) continue;
-    live.response.uncork();
-    if (!(await live.drain())) return;
-  }
+  for (let i = 0; i < last; i++) live.write(tail[i] as Uint8Array);
   live.end(tail[last]);
 }
 
