@@ -271,11 +271,12 @@ function scanMembers(
   if (bytes[i] === CLOSE_BRACE) return { members, end: i + 1 };
   for (;;) {
     if (bytes[i] !== QUOTE) return undefined;
-    const keyStop = stringEnd(bytes, i);
+    const known = usualKeyAt(bytes, i + 1);
+    const keyStop = known === undefined ? stringEnd(bytes, i) : i + 1 + known.bytes.length;
     if (keyStop < 0) return undefined;
     const colon = skipSpace(bytes, keyStop);
     if (bytes[colon] !== COLON) return undefined;
-    const key = keyText(bytes, i, keyStop);
+    const key = known?.text ?? stringValue(bytes, { start: i, end: keyStop }) ?? '';
     const start = skipSpace(bytes, colon + 1);
     if (key === inner && bytes[start] === OPEN_BRACE) {
       const scan = scanMembers(bytes, start + 1, path, depth + 1);
@@ -294,8 +295,8 @@ function scanMembers(
   }
 }
 
-/** Keys of every request, by their length: compared byte by byte they need no decoding, and are one string each. */
-const USUAL_KEYS: readonly (readonly string[] | undefined)[] = usual([
+/** Keys of every request: compared byte by byte they need no decoding, and are one string each. By their first byte. */
+const USUAL_KEYS: readonly (readonly UsualKey[] | undefined)[] = usual([
   'jsonrpc',
   'id',
   'method',
@@ -311,23 +312,33 @@ const USUAL_KEYS: readonly (readonly string[] | undefined)[] = usual([
   'io.modelcontextprotocol/clientCapabilities',
 ]);
 
-function usual(keys: readonly string[]): string[][] {
-  const byLength: string[][] = [];
-  for (const key of keys) {
-    const known = byLength[key.length];
-    if (known === undefined) byLength[key.length] = [key];
-    else known.push(key);
+interface UsualKey {
+  readonly text: string;
+  /** As it stands in JSON, and the quote behind it. */
+  readonly bytes: Uint8Array;
+}
+
+function usual(keys: readonly string[]): UsualKey[][] {
+  const byFirst: UsualKey[][] = [];
+  for (const text of keys) {
+    const bytes = new TextEncoder().encode(`${text}"`);
+    const first = bytes[0] as number;
+    byFirst[first] = [...(byFirst[first] ?? []), { text, bytes }];
   }
-  return byLength;
+  return byFirst;
 }
 
-function keyText(bytes: Uint8Array, start: number, end: number): string {
-  for (const key of USUAL_KEYS[end - start - 2] ?? []) if (spells(bytes, start + 1, key)) return key;
-  return stringValue(bytes, { start, end }) ?? '';
+/** The usual key whose text begins at `at`, if one does. */
+function usualKeyAt(bytes: Uint8Array, at: number): UsualKey | undefined {
+  const keys = USUAL_KEYS[bytes[at] as number];
+  if (keys === undefined) return undefined;
+  for (const key of keys) if (spells(bytes, at, key.bytes)) return key;
+  return undefined;
 }
 
-function spells(bytes: Uint8Array, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+/** From the end: keys that begin alike are alike for long. */
+function spells(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
+  for (let i = text.length - 1; i >= 0; i--) if (bytes[at + i] !== text[i]) return false;
   return true;
 }
 
