@@ -93,7 +93,7 @@ const NOTHING = Buffer.alloc(0);
 export function createLogger(options: LoggerOptions): Logger {
   const { colors = 'auto', now = Date.now } = options;
   const terminal = options.sink === undefined && process.stderr.isTTY === true;
-  const sink = options.sink ?? fileSink(2, terminal);
+  const sink = options.sink ?? fileSink(2, terminal ? 'at once' : 'without blocking');
   let prettily = false;
   let accessed = false;
   const painted = colors === 'always' || (colors === 'auto' && terminal);
@@ -212,12 +212,12 @@ export function onceLogger(logger: Logger, limit = 1_000): LogOnce {
   };
 }
 
-/** An open file as a sink: at once for a terminal, without blocking elsewhere. */
-export function fileSink(fd: number, terminal = false): LogSink {
+/** An open file as a sink: written at once, or without blocking. */
+export function fileSink(fd: number, how: 'at once' | 'without blocking'): LogSink {
   // Batches are made here, not there: its own (`minLength`) cost the square of their size.
   const stream = destination({
     ...{ fd, contentMode: 'buffer' },
-    ...(terminal ? { sync: true } : { sync: false, maxLength: MAX_WAITING_BYTES }),
+    ...(how === 'at once' ? { sync: true } : { sync: false, maxLength: MAX_WAITING_BYTES }),
   });
   // Its types know of text alone.
   const write = (bytes: Uint8Array): unknown => stream.write(bytes as unknown as string);

@@ -8,7 +8,7 @@ import { createMetrics } from '../../src/observability/metrics.ts';
 const COUNT = 200_000;
 
 const metrics = createMetrics({ upstreams: ['bench', 'other'], routes: ['/mcp', '/other'], version: '0' });
-const sink = fileSink(openSync('/dev/null', 'w'));
+const sink = fileSink(openSync('/dev/null', 'w'), 'without blocking');
 const log = createLogger({ level: 'info', format: 'json', access: true, sink });
 const now = (): number => performance.now();
 const context = { metrics, log, now, clientOf: () => '127.0.0.1' };
