@@ -154,7 +154,9 @@ export class RequestBody implements Swept, Taker {
     this.#release();
     const silent = this.problem === TOO_SLOW;
     if (silent || this.#request.complete || this.#request.destroyed || this.#state === 'over') {
-      // What is received but not read would block the next request: Node only drops what nobody began to read.
+      // What is received but not read would block the next request: Node only drops what nobody began to read. Somebody
+      // who waits until there is something to read would keep it there.
+      this.#request.removeListener('readable', onReadable);
       this.#request.resume();
       done();
       return;

@@ -3,7 +3,7 @@
  *
  * - The object of headers that Node makes to look for `Expect`: a POST is read from the raw list, once, and making that
  *   object costs more than the look-up of a cache hit. Until a request is handed over Node is shown it only where there
- *   is something to see.
+ *   is something to see. Instrumentation that looks at requests before their listener does sees no headers.
  * - The stream between the parser and whoever collects a body: pieces are handed on as they come.
  *
  * What is neither is what it always was: Node's own headers, and Node's own stream.
@@ -72,7 +72,8 @@ export class LeanRequest extends IncomingMessage {
     Object.defineProperty(prototype, 'headers', {
       ...ofNode.headers,
       get(this: LeanRequest): IncomingHttpHeaders {
-        return this.#arrived || mayMatter(this.rawHeaders) ? ofNode.headers?.get?.call(this) : NO_HEADERS;
+        const isShown = this.#arrived || this.httpVersion !== '1.1' || mayMatter(this.rawHeaders);
+        return isShown ? ofNode.headers?.get?.call(this) : NO_HEADERS;
       },
     });
     Object.defineProperty(prototype, 'readableEnded', {
@@ -88,7 +89,7 @@ function end(taker: Taker): void {
   taker.ended();
 }
 
-/** True where Node acts on a header before anybody is handed the request. */
+/** True where Node acts on a header of HTTP/1.1 before anybody is handed the request. */
 function mayMatter(raw: readonly string[]): boolean {
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] as string;

@@ -294,8 +294,10 @@ export class Live implements Exchange, BodyOwner, Listed {
     if (this.#over) return;
     this.#over = true;
     this.#stopHeart();
-    // A client that has its answer may leave while the rest of its request is let go by.
-    const answered = this.response.writableFinished || this.#lingering;
+    // Of what a socket that is gone had still to write, Node says that it is written. A client that has its answer may
+    // leave while the rest of its request is let go by.
+    const written = this.response.writableFinished && !this.request.socket.destroyed;
+    const answered = written || this.#lingering;
     if (!answered) this.abort('client_gone');
     this.body.over();
     this.#onDrained?.(false);

@@ -318,6 +318,35 @@ describe('R35: a client that leaves', () => {
     });
   }
 
+  for (const count of [1, 8])
+    test(`a client that leaves in the middle of a large answer has left: ${count} pieces`, async () => {
+      let signal: Signal | undefined;
+      handler = async (_inbound, exchange) => {
+        signal = exchange.signal;
+        const tail = Array.from({ length: count }, () => Buffer.alloc((16 << 20) / count, 'x'));
+        return { kind: 'answer', status: 200, head: '', tail, headers: {} };
+      };
+      const wire = await open();
+      await wire.sees('xxx');
+      const before = edge.access.length;
+      wire.socket.pause();
+      wire.socket.resetAndDestroy();
+      await until(() => edge.access.length > before, 'its line');
+      assert.equal(signal?.aborted, true);
+      assert.deepEqual([edge.access.at(-1)?.status, edge.access.at(-1)?.error], [200, 'client_gone']);
+    });
+
+  test('a client that closes as soon as it has its answer has not left', async () => {
+    handler = async () => ({ kind: 'answer', status: 200, head: '{}', tail: [], headers: {} });
+    for (let i = 0; i < 50; i++) {
+      const before = edge.access.length;
+      const wire = await open(request('server/discover', {}, i % 2 === 0 ? { Connection: 'close' } : {}));
+      wire.socket.once('data', () => wire.socket.resetAndDestroy());
+      await until(() => edge.access.length > before, 'its line');
+      assert.equal(edge.access.at(-1)?.error, undefined);
+    }
+  });
+
   test('a pipelined request whose connection goes is over too', async () => {
     let begun = 0;
     handler = async () => {

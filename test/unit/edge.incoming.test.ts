@@ -119,6 +119,14 @@ describe('a lean request', () => {
     assert.deepEqual({ ...seen[0]?.atOnce }, {}, 'nobody has asked for them before');
   });
 
+  test('of HTTP/1.0, where Node looks for more, nothing is kept from it', async () => {
+    how = 'handed';
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.resume().end('POST / HTTP/1.0\r\nTE: chunked\r\nContent-Length: 0\r\n\r\n');
+    await new Promise((resolve) => socket.once('close', resolve));
+    assert.equal(seen[0]?.atOnce.te, 'chunked');
+  });
+
   test('an expectation is met, however it is written', async () => {
     for (const name of ['Expect', 'expect', 'EXPECT']) {
       // Behind an answer without the interim one nothing follows on the connection.
