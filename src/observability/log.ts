@@ -231,8 +231,19 @@ export function fileSink(fd: number, how: 'at once' | 'without blocking'): LogSi
     droppedCount = 0;
     write(Buffer.from(line));
   });
-  // A full disk must not end the gateway; pino has already taken care of a reader that is gone.
-  stream.on('error', () => {});
+  // A full disk must not end the gateway, nor keep it from ending: what cannot be written would be tried for ever. pino
+  // has already taken care of a reader that is gone.
+  let isFailing = false;
+  stream.on('write', () => {
+    isFailing = false;
+  });
+  stream.on('error', () => {
+    isFailing = true;
+  });
+  const flush = stream.flushSync.bind(stream);
+  stream.flushSync = () => {
+    if (!isFailing) flush();
+  };
   return { write, flushSync: () => stream.flushSync() };
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
@@ -398,6 +399,33 @@ describe('log', () => {
     assert.equal(lines.length, 2001);
     assert.match(lines.at(-1) ?? '', /"msg":"last"/);
     assert.equal(stdout, '');
+  });
+
+  test('a process whose log cannot be written ends all the same', {
+    skip: existsSync('/dev/full') ? false : 'this system has no /dev/full',
+  }, () => {
+    const script = `
+      const { createLogger } = await import(${JSON.stringify(new URL('../../src/observability/log.js', import.meta.url).href)});
+      const log = createLogger({ level: 'info', format: 'json', access: true });
+      for (let i = 0; i < 3; i++) {
+        log.info({}, 'a line');
+        log.flush();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      log.info({}, 'last');
+      log.flush();
+      console.log('done');
+      process.exit(0);`;
+    const full = openSync('/dev/full', 'w');
+    try {
+      const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+        ...{ encoding: 'utf8', timeout: 10_000 },
+        stdio: ['ignore', 'pipe', full],
+      });
+      assert.deepEqual([stdout.trim(), status], ['done', 0]);
+    } finally {
+      closeSync(full);
+    }
   });
 });
 
