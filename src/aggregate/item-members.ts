@@ -31,9 +31,9 @@ const shaped =
     Object.entries(required).every(([key, fits]) => Object.hasOwn(value, key) && fits(value[key])) &&
     Object.entries(optional).every(([key, fits]) => !Object.hasOwn(value, key) || fits(value[key]));
 
-/** ISO 8601 with a zone, as the schema asks for it; which days a month has is looked at, too. */
+/** ISO 8601 with seconds and a zone, as RFC 3339 and official clients ask for it; which days a month has is looked at, too. */
 const DATE_TIME =
-  /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+  /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const isDateTime: Fits = (value) => {
   const day = typeof value === 'string' ? DATE_TIME.exec(value)?.[1] : undefined;
   if (day === undefined) return false;

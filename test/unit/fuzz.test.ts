@@ -127,6 +127,12 @@ describe('found by fuzzing', () => {
       '{"uri":"a:b","name":"x","annotations":{"lastModified":"2026-02-30T00:00:00Z"}}',
       'annotations',
     ],
+    [
+      'a time without seconds',
+      'resources',
+      '{"uri":"a:b","name":"x","annotations":{"lastModified":"2026-01-12T15:58Z"}}',
+      'annotations',
+    ],
     ['an argument without a name', 'prompts', '{"name":"x","arguments":[{"description":"y"}]}', 'arguments'],
     [
       'a hint that is no boolean',
