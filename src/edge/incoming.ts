@@ -28,6 +28,7 @@ const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 const EXPECT = 'expect';
 const UPGRADE = 'upgrade';
 
+/** What a server is given as its `IncomingMessage`; whoever takes its requests calls {@link LeanRequest.arrived} first. */
 export class LeanRequest extends IncomingMessage {
   #arrived = false;
   #taker: Taker | undefined;

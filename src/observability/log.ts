@@ -162,8 +162,8 @@ function batchOf(sink: LogSink, limitBytes: number): { add(line: string): void; 
     if (length === 0) return;
     const bytes = gathered.subarray(0, length);
     length = 0;
-    if (2 * bytes.length < roomBytes) {
-      // A few lines that wait for their reader must not hold the room for many.
+    if (8 * bytes.length < 7 * roomBytes) {
+      // What waits for its reader is bounded by its bytes: it must not hold much more room than that.
       write(Buffer.from(bytes));
     } else {
       gathered = NOTHING;

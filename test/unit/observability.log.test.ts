@@ -325,7 +325,7 @@ describe('log', () => {
     );
     const held = [...new Set(kept.map(({ buffer }) => buffer))].reduce((sum, one) => sum + one.byteLength, 0);
     const used = kept.reduce((sum, { byteLength }) => sum + byteLength, 0);
-    assert.ok(held <= 2 * used + 64 * 1024, `${held} bytes held for ${used}`);
+    assert.ok(held <= (8 / 7) * used + 16 * 1024, `${held} bytes held for ${used}`);
   });
 
   test('a line that has no room among others is written as it is, in its place', () => {
