@@ -1,6 +1,6 @@
 /** One command line from arguments to exit code. */
 import { packageVersion } from '../config/files.ts';
-import { type CommandName, readCommandLine } from './args.ts';
+import { type CommandLine, type CommandName, readCommandLine } from './args.ts';
 import { helpText } from './help.ts';
 import { type CommandInput, complain, EXIT, type Terminal } from './terminal.ts';
 
@@ -22,9 +22,26 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
  * @param args the arguments without the program's name
  */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number> {
-  // `headgate schema | head`: the reader has what it wanted, and that is no failure of ours.
-  for (const stream of [terminal.stdout, terminal.stderr]) stream.on('error', ignoreClosedReader);
+  // What cannot even be complained of is no reason to end.
+  terminal.stderr.on('error', () => {});
+  let unwritten = false;
+  terminal.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    // `headgate schema | head`: the reader has what it wanted, and that is no failure of ours.
+    if (code === 'EPIPE' || unwritten) return;
+    unwritten = true;
+    complain(terminal, `standard output cannot be written: ${message}`);
+  });
   const line = readCommandLine(args);
+  const code = await runLine(line, terminal);
+  // A gateway that served has done its work, whoever read the addresses that it told.
+  if (line.kind === 'run' && line.command === 'serve') return code;
+  await new Promise<void>((resolve) => {
+    terminal.stdout.write('', () => resolve());
+  });
+  return unwritten && code === EXIT.fine ? EXIT.failed : code;
+}
+
+async function runLine(line: CommandLine, terminal: Terminal): Promise<number> {
   switch (line.kind) {
     case 'help':
       terminal.stdout.write(helpText(line.command));
@@ -41,8 +58,4 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     case 'run':
       return (await RUN[line.command]())(line, terminal);
   }
-}
-
-function ignoreClosedReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
 }

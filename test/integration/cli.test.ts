@@ -1,7 +1,7 @@
 /** The commands as an operator meets them: exit codes, and what stands on which stream. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,17 @@ import { after, describe, test } from 'node:test';
 import { TEN_LINE_EXAMPLE } from '../../src/config/example.ts';
 import { jsonSchemaText } from '../../src/config/schema-json.ts';
 import { CANARY } from '../support/config.ts';
+
+/** A gateway on free ports, in front of nothing. */
+const FREE = [
+  '--listen',
+  '127.0.0.1:0',
+  '--status',
+  '127.0.0.1:0',
+  '--admin',
+  'false',
+  'http://127.0.0.1:9/mcp',
+];
 
 const MAIN = join(process.cwd(), 'dist/main.js');
 const FOLDER = mkdtempSync(join(tmpdir(), 'headgate-cli-'));
@@ -27,9 +38,12 @@ async function headgate(
   {
     input = '',
     env = {},
+    stdout,
     onOutput,
   }: {
     input?: string;
+    /** An open file that takes standard output; nothing of it is returned then. */
+    stdout?: number;
     env?: Record<string, string>;
     onOutput?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
   } = {},
@@ -37,18 +51,19 @@ async function headgate(
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: FOLDER,
     env: { PATH: process.env.PATH, ...env },
+    stdio: ['pipe', stdout ?? 'pipe', 'pipe'],
     timeout: 20_000,
     killSignal: 'SIGKILL',
   });
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
-    child[stream].setEncoding('utf8').on('data', (text: string) => {
+    child[stream]?.setEncoding('utf8').on('data', (text: string) => {
       said[stream] += text;
       onOutput?.(said.stdout + said.stderr, (signal) => child.kill(signal));
     });
   }
-  child.stdin.on('error', () => {}); // it may end without reading
-  child.stdin.end(input);
+  child.stdin?.on('error', () => {}); // it may end without reading
+  child.stdin?.end(input);
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
   return { code, ...said };
 }
@@ -214,16 +229,6 @@ describe('healthcheck', () => {
 });
 
 describe('serve', () => {
-  const FREE = [
-    '--listen',
-    '127.0.0.1:0',
-    '--status',
-    '127.0.0.1:0',
-    '--admin',
-    'false',
-    'http://127.0.0.1:9/mcp',
-  ];
-
   test('without any configuration it prints an example of ten lines and ends with 2', async () => {
     const { code, stdout, stderr } = await headgate(['serve']);
     assert.deepEqual([code, stdout], [2, '']);
@@ -260,5 +265,35 @@ describe('serve', () => {
     } finally {
       server.close();
     }
+  });
+});
+
+describe('standard output that cannot be written', {
+  skip: !existsSync('/dev/full') && 'no /dev/full',
+}, () => {
+  const full = openSync('/dev/full', 'w');
+  after(() => closeSync(full));
+
+  for (const args of [['--version'], ['--help'], ['schema'], ['inspect', '--help']]) {
+    test(`ends \`headgate ${args.join(' ')}\` with 1 and says so in one line`, async () => {
+      const { code, stderr } = await headgate(args, { stdout: full });
+      assert.equal(code, 1);
+      assert.match(stderr, /^headgate: standard output cannot be written: ENOSPC[^\n]*\n$/);
+    });
+  }
+
+  test('does not keep a gateway from serving', async () => {
+    let stopped = false;
+    const { code, stderr } = await headgate(['serve', ...FREE], {
+      stdout: full,
+      onOutput: (text, kill) => {
+        if (stopped || !text.includes('cannot be written')) return;
+        stopped = true;
+        // Long after the addresses were told: what that could end would have ended.
+        setTimeout(kill, 300, 'SIGTERM');
+      },
+    });
+    assert.equal(code, 0);
+    assert.match(stderr, /standard output cannot be written: ENOSPC/);
   });
 });
