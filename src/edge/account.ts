@@ -1,9 +1,10 @@
 /** What is counted and logged of a request when it is over. On the path of every cache hit. */
-import type { IncomingMessage } from 'node:http';
+
 import type { ErrorType } from '../observability/labels.ts';
 import type { AccessEntry, Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Facts } from '../protocol/exchange.ts';
+import type { Asked } from './client-address.ts';
 
 /** Who ended an exchange before its answer was through. */
 export type Ending = 'client_gone' | 'shutdown';
@@ -15,7 +16,7 @@ export interface AccountContext {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** The client's address, for the access log. */
-  readonly clientOf: (request: IncomingMessage) => string | undefined;
+  readonly clientOf: (request: Asked) => string | undefined;
 }
 
 /** A request that is over. Times in milliseconds. */
@@ -23,7 +24,7 @@ export interface Outcome {
   readonly facts: Facts;
   /** The configured path; undefined when none was met. */
   readonly route: string | undefined;
-  readonly request: IncomingMessage;
+  readonly request: Asked;
   readonly status: number;
   readonly ended: Ending | undefined;
   readonly startedAt: number;

@@ -8,7 +8,7 @@
 import { INVALID_REQUEST, type Refusal, refusal } from '../protocol/errors.ts';
 import { JsonWatch } from '../protocol/json-watch.ts';
 import { Gather } from './gather.ts';
-import type { LeanRequest, Taker } from './incoming.ts';
+import type { Incoming, Taker } from './messages.ts';
 import { Patience, type Sweeper, type Swept } from './sweeper.ts';
 
 /** How a body is to be taken. */
@@ -56,7 +56,7 @@ const NOTHING = Buffer.alloc(0);
 const DONE: IteratorResult<Uint8Array> = { done: true, value: undefined };
 const BODY = Symbol('body');
 
-type Carrier = LeanRequest & { [BODY]?: RequestBody };
+type Carrier = Incoming & { [BODY]?: RequestBody };
 
 // Shared by all requests: listeners made for each would be garbage for each.
 function onData(this: Carrier, chunk: Buffer): void {
@@ -95,7 +95,7 @@ export class RequestBody implements Swept, Taker {
   #seeking = false;
   #onDiscarded: (() => void) | undefined;
 
-  constructor(request: LeanRequest, owner: BodyOwner, limits: BodyLimits, sweeper: Sweeper) {
+  constructor(request: Incoming, owner: BodyOwner, limits: BodyLimits, sweeper: Sweeper) {
     this.#request = request;
     this.#owner = owner;
     this.#limits = limits;

@@ -6,6 +6,13 @@
  */
 import { BlockList, isIP } from 'node:net';
 
+/** Who asked. */
+export interface Asked {
+  readonly method?: string | undefined;
+  readonly rawHeaders: readonly string[];
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
+
 /** @param peer the other end of the connection. @returns undefined when the connection is gone already. */
 export type ClientAddress = (
   peer: string | undefined,

@@ -4,15 +4,14 @@
  * Node's own request (leaner: `incoming.ts`) and response are all there is: of Fastify's lifecycle a POST to an MCP
  * endpoint needs nothing, and a cache hit would pay for all of it.
  */
-import type { ServerResponse } from 'node:http';
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
 import { INTERNAL_ERROR, OVERLOADED, refusal } from '../protocol/errors.ts';
 import type { Inbound, Reply } from '../protocol/exchange.ts';
 import { METHOD_HEADER } from '../protocol/headers.ts';
 import { methodRow } from '../protocol/methods.ts';
 import { BodyError, type BodyPlan, type Collected } from './body.ts';
-import type { LeanRequest } from './incoming.ts';
 import { type EdgeContext, Live, nothingFollowsOn } from './live.ts';
+import type { Incoming, Outgoing } from './messages.ts';
 import { refuse, respond } from './respond.ts';
 import { type Arrival, endsUnclearly, inspect, lengthProblem } from './transport.ts';
 
@@ -30,7 +29,7 @@ const BUG = refusal(INTERNAL_ERROR, 'Internal error of the gateway', {
 });
 
 /** Takes a POST, or a GET or DELETE of an older client's session. */
-export type Endpoint = (request: LeanRequest, response: ServerResponse) => void;
+export type Endpoint = (request: Incoming, response: Outgoing) => void;
 
 /** Makes the endpoint of a listener. */
 export function createEndpoint(context: EdgeContext): Endpoint {

@@ -10,13 +10,7 @@
  */
 import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-
-/** Takes the pieces of a body. */
-export interface Taker {
-  data(piece: Buffer): void;
-  /** All of it has come; *never* called from within the parser, which may find a fault behind it first. */
-  ended(): void;
-}
+import type { Incoming, Taker } from './messages.ts';
 
 /** What a request does where nothing here concerns it. */
 const ofNode = {
@@ -29,7 +23,7 @@ const EXPECT = 'expect';
 const UPGRADE = 'upgrade';
 
 /** What a server is given as its `IncomingMessage`; whoever takes its requests calls {@link LeanRequest.arrived} first. */
-export class LeanRequest extends IncomingMessage {
+export class LeanRequest extends IncomingMessage implements Incoming {
   #arrived = false;
   #taker: Taker | undefined;
   #tookAll = false;
@@ -39,12 +33,10 @@ export class LeanRequest extends IncomingMessage {
     this.#arrived = true;
   }
 
-  /** Hands the body to `taker`, until {@link keep}. To be called before anything of it has come. */
   handTo(taker: Taker): void {
     this.#taker = taker;
   }
 
-  /** What comes from here on is read from the stream. */
   keep(): void {
     this.#taker = undefined;
   }

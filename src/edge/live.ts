@@ -5,7 +5,6 @@
  * One per request and on the path of every cache hit: no closures, no promises, no timers of its own.
  */
 
-import type { ServerResponse } from 'node:http';
 import type { Admission } from '../auth/admission.ts';
 import type { ListenConfig } from '../config/types.ts';
 import type { StreamKind } from '../observability/labels.ts';
@@ -19,7 +18,7 @@ import { type BodyOwner, type Collected, RequestBody } from './body.ts';
 import type { Cors, FlatHeaders } from './cors.ts';
 import { dataLines, EVENT_CLOSE, EVENT_OPEN } from './events.ts';
 import { Heart } from './heart.ts';
-import type { LeanRequest } from './incoming.ts';
+import type { Incoming, Outgoing } from './messages.ts';
 import type { Shedding } from './shedding.ts';
 import type { Sweeper } from './sweeper.ts';
 
@@ -80,10 +79,10 @@ const LAST = Symbol('last');
 type Carrier = { [LIVE]?: Live | undefined; [LAST]?: true };
 
 // Shared by all requests: listeners made for each would be garbage for each.
-function onClose(this: ServerResponse): void {
+function onClose(this: Outgoing): void {
   (this as Carrier)[LIVE]?.closed();
 }
-function onDrain(this: ServerResponse): void {
+function onDrain(this: Outgoing): void {
   (this as Carrier)[LIVE]?.drained();
 }
 /** A write that lost the race against the client's leaving is no news: `close` has told everything. */
@@ -102,8 +101,8 @@ export function nothingFollowsOn(socket: object): boolean {
 export class Live implements Exchange, BodyOwner, Listed {
   place = -1;
   readonly facts: Facts = {};
-  readonly request: LeanRequest;
-  readonly response: ServerResponse;
+  readonly request: Incoming;
+  readonly response: Outgoing;
   readonly context: EdgeContext;
   readonly head: Head;
   readonly body: RequestBody;
@@ -132,7 +131,7 @@ export class Live implements Exchange, BodyOwner, Listed {
   #repliedAt: number | undefined;
   #onDrained: ((alive: boolean) => void) | undefined;
 
-  constructor(context: EdgeContext, request: LeanRequest, response: ServerResponse) {
+  constructor(context: EdgeContext, request: Incoming, response: Outgoing) {
     this.context = context;
     this.request = request;
     this.response = response;

@@ -5,11 +5,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { ListenConfig } from '../config/types.ts';
+import { SCAN_BYTES } from '../protocol/classify.ts';
 import { METHOD_NOT_ALLOWED } from '../protocol/errors.ts';
 import { SESSION_HEADER } from '../protocol/legacy.ts';
 import { createEndpoint } from './endpoint.ts';
 import { onClientEnd } from './half-close.ts';
 import { LeanRequest } from './incoming.ts';
+import { type LaneOptions, laneOn, openLane } from './lane.ts';
 import { type EdgeContext, liveOn } from './live.ts';
 import { addOthers, onFrameworkError } from './others.ts';
 import { type ClientError, refusalOf, refuseRaw } from './raw-refusal.ts';
@@ -24,13 +26,22 @@ type Listener = (request: LeanRequest, response: ServerResponse) => void;
 /** Makes the server; it is not listening yet. */
 export function createMcpServer({ limits }: ListenConfig, context: EdgeContext): FastifyInstance {
   const endpoint = createEndpoint(context);
+  const lane: LaneOptions = {
+    endpoint,
+    headBytes: limits.headersBytes,
+    // What is larger is not collected, or refused before it is read.
+    bodyBytes: () =>
+      Math.min(SCAN_BYTES, context.limits.bodyBytes, context.limits.streamedBodyBytes ?? SCAN_BYTES),
+    keepAliveLines: `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TIMEOUT_MS / 1000}\r\n`,
+  };
   const app = fastify({
     logger: false,
     return503OnClosing: false,
     // A POST does not enter Fastify's lifecycle: it needs nothing of it, and every cache hit would pay for it.
     serverFactory: (others) =>
-      openServer(limits, context, (request, response) => {
+      openServer(limits, context, lane, (request, response) => {
         request.arrived();
+        laneOn(request.socket)?.parsed(request, response);
         if (request.method === 'POST' || isOfSession(request)) endpoint(request, response);
         else others(request, response);
       }),
@@ -46,7 +57,12 @@ function isOfSession({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'DELETE') && headers[SESSION_HEADER] !== undefined;
 }
 
-function openServer(limits: ListenConfig['limits'], context: EdgeContext, listener: Listener): Server {
+function openServer(
+  limits: ListenConfig['limits'],
+  context: EdgeContext,
+  lane: LaneOptions,
+  listener: Listener,
+): Server {
   const server = createServer({
     IncomingMessage: LeanRequest,
     maxHeaderSize: limits.headersBytes,
@@ -64,7 +80,11 @@ function openServer(limits: ListenConfig['limits'], context: EdgeContext, listen
   server.maxHeadersCount = 0;
   // Otherwise Node ends the connection of a client that has only finished sending; half-close.ts tells the two apart.
   Object.assign(server, { httpAllowHalfOpen: true });
-  server.on('connection', (socket) => socket.on('end', () => onClientEnd(context, socket)));
+  server.on('connection', (socket) => {
+    openLane(socket, lane);
+    // Behind the lane's own: what it reads of the end decides whether an answer is under way.
+    socket.on('end', () => onClientEnd(context, socket));
+  });
   server.on('request', listener);
   server.on('checkContinue', listener);
   server.on('checkExpectation', listener);

@@ -1,7 +1,6 @@
 /**
  * The edge: the MCP port and the status port, from listening to the end of the drain.
  */
-import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { createAdmission } from '../auth/admission.ts';
 import { formatAddress } from '../config/address.ts';
@@ -9,6 +8,7 @@ import type { Address, HeadgateConfig } from '../config/types.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Handle } from '../protocol/exchange.ts';
+import { readHead } from '../protocol/headers.ts';
 import { Roster } from '../protocol/roster.ts';
 import { createClientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
@@ -138,10 +138,10 @@ function settingsOf(config: HeadgateConfig): EdgeSettings {
     paths: new Set(routes.map((route) => route.path)),
     admission,
     cors: createCors(config, admission),
-    clientOf: (request: IncomingMessage) =>
+    clientOf: (request) =>
       clientAddress(
         request.socket.remoteAddress,
-        proxied ? String(request.headers['x-forwarded-for'] ?? '') : undefined,
+        proxied ? (readHead(request.rawHeaders).headers.get('x-forwarded-for') ?? '') : undefined,
       ),
   };
 }

@@ -6,6 +6,7 @@ import { cursor } from './targets/cursor.ts';
 import { flowScanner, resultFlow } from './targets/flow.ts';
 import { listItem } from './targets/item.ts';
 import { answerReader, jsonWatch, scanner } from './targets/json.ts';
+import { laneShape } from './targets/lane.ts';
 import { noticeReader } from './targets/notice.ts';
 import { globs, templates } from './targets/pattern.ts';
 import { classifier, headerCodec, repeats } from './targets/request.ts';
@@ -15,6 +16,7 @@ export const TARGETS: readonly Target[] = [
   classifier,
   repeats,
   headerCodec,
+  laneShape,
   scanner,
   answerReader,
   jsonWatch,

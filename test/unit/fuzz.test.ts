@@ -26,6 +26,7 @@ const RULES: Readonly<Record<string, string>> = {
   classifier: 'R5 R6 R8',
   repeats: 'R3 R6 R8',
   'header-codec': 'R1 R2',
+  'lane-shape': 'R4',
   'span-scanner': 'R6',
   'answer-reader': 'R20',
   'json-watch': 'R8',
