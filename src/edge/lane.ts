@@ -164,11 +164,10 @@ export class Lane implements LaneEnd {
     if (this.#parsedBytes === undefined) this.#given.append(bytes, this.#options.headBytes);
   }
 
-  /** The parser's request is answered. The lane begins behind it, unless that is somewhere within what the parser has. */
+  /** The parser's request is answered, and it has nothing else: the lane may have the next one. */
   #answered(request: LeanRequest, response: ServerResponse): void {
     if (this.#state === 'off') return;
-    const isWhole = request.complete && response.writableFinished && this.#givenBytes === this.#parsedBytes;
-    if (!isWhole) return this.#leave();
+    if (!request.complete || !response.writableFinished) return this.#leave();
     this.#state = 'between';
     this.#parsedBytes = undefined;
   }
