@@ -57,8 +57,9 @@ export function isBarred({ process }: Pick<UpstreamConfig, 'process'>, head: Hea
 /** The `Mcp-Param-*` headers of a call, untouched; *never* one that `Connection` names (R9). */
 export function paramHeaders(head: Head): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [name, value] of head.headers) {
-    if (name.startsWith(PARAM_HEADER_PREFIX) && !head.hop.has(name)) headers[name] = value;
+  for (const name of head.headers.keys()) {
+    const value = name.startsWith(PARAM_HEADER_PREFIX) ? passedOn(head, name) : undefined;
+    if (value !== undefined) headers[name] = value;
   }
   return headers;
 }

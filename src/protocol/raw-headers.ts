@@ -6,7 +6,7 @@
  */
 
 /** Lower-case names and their values, as a `Map` has them. */
-export type HeaderValues = Pick<ReadonlyMap<string, string>, 'get' | 'has' | typeof Symbol.iterator>;
+export type HeaderValues = Pick<ReadonlyMap<string, string>, 'get' | 'has' | 'keys' | typeof Symbol.iterator>;
 
 /** Orders that are remembered; beyond it the oldest is worked out anew. */
 const REMEMBERED_ORDERS = 16;
@@ -61,6 +61,10 @@ class RawHeaders implements HeaderValues {
 
   has(name: string): boolean {
     return this.#order.at.has(name);
+  }
+
+  keys(): MapIterator<string> {
+    return this.#order.at.keys();
   }
 
   *[Symbol.iterator](): MapIterator<[string, string]> {

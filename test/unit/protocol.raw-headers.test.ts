@@ -35,6 +35,7 @@ describe('raw headers', () => {
         assert.equal(read === undefined, table === undefined);
         if (read === undefined || table === undefined) return;
         assert.deepEqual([...read], [...table]);
+        assert.deepEqual([...read.keys()], [...table.keys()]);
         for (const one of [
           'host',
           'accept',
