@@ -99,26 +99,31 @@ export class LaneResponse implements Outgoing {
   writeContinue(): void {}
 
   writeHead(status: number, flat: readonly string[]): void {
-    this.statusCode = status;
-    this.headersSent = true;
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
+    let isChunked = true;
+    let closes = false;
     for (let i = 0; i + 1 < flat.length; i += 2) {
       const name = flat[i] as string;
       const value = flat[i + 1] as string;
       if (INVALID_IN_VALUE.test(value))
         throw new TypeError(`A value of ${name} is none that a header can have`);
-      if (name === 'Content-Length') this.#isChunked = false;
-      else if (name === 'Connection' && value === 'close') this._last = true;
+      if (name === 'Content-Length') isChunked = false;
+      else if (name === 'Connection' && value === 'close') closes = true;
       head += `${name}: ${value}\r\n`;
     }
     head += dateLine();
-    if (!this._last) head += this.#end.keepAliveLines;
-    if (this.#isChunked) head += 'Transfer-Encoding: chunked\r\n';
+    if (!closes) head += this.#end.keepAliveLines;
+    if (isChunked) head += 'Transfer-Encoding: chunked\r\n';
+    // Only now: of a head that could not be made, nothing stays.
     this.#head = `${head}\r\n`;
+    this.#isChunked = isChunked;
+    if (closes) this._last = true;
+    this.statusCode = status;
+    this.headersSent = true;
   }
 
   flushHeaders(): void {
-    this.#send('', 'latin1');
+    if (this.#head !== undefined) this.#send('', 'latin1');
   }
 
   cork(): void {
@@ -197,7 +202,8 @@ export class LaneResponse implements Outgoing {
   #send(data: string | Uint8Array, encoding: Encoding): boolean {
     const socket = this.#socket;
     const head = this.#head;
-    if (socket.destroyed) return false;
+    // Behind its end the connection may be another's.
+    if (socket.destroyed || this.writableEnded) return false;
     if (typeof data !== 'string') {
       if (head === undefined) return socket.write(data);
       this.#corkForThisTurn();

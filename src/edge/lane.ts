@@ -81,9 +81,8 @@ export class Lane implements LaneEnd {
   /** Length of the request that the parser has. */
   #parsedBytes: number | undefined;
   #response: LaneResponse | undefined;
-  /** What came behind the request that the lane has. */
-  #waiting: Buffer[] = [];
-  #waitingBytes = 0;
+  /** What came behind the request that the lane has. *Spec:* RFC 9112, section 9.3.2: it is not safe to begin with it. */
+  readonly #waiting = new Gather();
   /** The client has sent its last byte, and some before it are waiting. */
   #endWaits = false;
 
@@ -119,7 +118,7 @@ export class Lane implements LaneEnd {
     if ((socket as Carrier)._httpMessage === response) (socket as Carrier)._httpMessage = null;
     if (socket.destroyed) return;
     if (response._last) socket.destroySoon();
-    else if (this.#waitingBytes > 0) this.#goOn();
+    else if (this.#waiting.length > 0) this.#goOn();
   }
 
   #take(bytes: Buffer): void {
@@ -180,23 +179,20 @@ export class Lane implements LaneEnd {
   }
 
   #wait(bytes: Buffer): void {
-    this.#waiting.push(bytes);
-    this.#waitingBytes += bytes.length;
-    if (this.#waitingBytes > MAX_WAITING_BYTES) this.socket.pause();
+    this.#waiting.append(bytes, MAX_WAITING_BYTES);
+    if (this.#waiting.length > MAX_WAITING_BYTES) this.socket.pause();
   }
 
   /** Goes on with what came while the lane was answering. */
   #goOn(): void {
-    const bytes = Buffer.concat(this.#waiting, this.#waitingBytes);
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+    const bytes = this.#waiting.take();
     if (this.socket.isPaused()) this.socket.resume();
     this.#take(bytes);
     if (this.#endWaits) this.#ended();
   }
 
   #ended(): void {
-    this.#endWaits = this.#waitingBytes > 0;
+    this.#endWaits = this.#waiting.length > 0;
     if (!this.#endWaits && (this.socket as Carrier).parser != null) this.#parser.end.call(this.socket);
   }
 }
