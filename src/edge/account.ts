@@ -1,5 +1,4 @@
 /** What is counted and logged of a request when it is over. On the path of every cache hit. */
-
 import type { ErrorType } from '../observability/labels.ts';
 import type { AccessEntry, Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';

@@ -25,8 +25,13 @@ export function onClientEnd(context: EdgeContext, socket: Socket): void {
   if (response.headersSent ? response.writableLength === 0 : live.request.httpVersion === '1.0') {
     socket.destroy();
   } else {
-    look(context, socket, FIRST_LOOK_MS);
+    lookWhetherGone(context, socket);
   }
+}
+
+/** Ends what is done for a client that cannot be heard leaving, as long as its answer has not begun. */
+export function lookWhetherGone(context: EdgeContext, socket: Socket): void {
+  look(context, socket, FIRST_LOOK_MS);
 }
 
 function look(context: EdgeContext, socket: Socket, afterMs: number): void {

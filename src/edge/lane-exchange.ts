@@ -46,7 +46,11 @@ export interface LaneEnd {
   readonly socket: Socket;
   /** Header lines of a response that another may follow. */
   readonly keepAliveLines: string;
-  /** Called once: all of it is written, or the connection is gone. */
+  /** Called when a response says that nothing follows it. */
+  closing(): void;
+  /** Called when all of it is written; makes it be over. */
+  finished(response: LaneResponse): void;
+  /** Called once: it is finished, or the connection is gone. */
   over(response: LaneResponse): void;
 }
 
@@ -84,7 +88,7 @@ export class LaneResponse implements Outgoing {
 
   /** Asked by Node, of connections that it would close for being idle. */
   get finished(): boolean {
-    return this.writableEnded;
+    return this.#isOver;
   }
 
   get writableLength(): number {
@@ -117,7 +121,10 @@ export class LaneResponse implements Outgoing {
     // Only now: of a head that could not be made, nothing stays.
     this.#head = `${head}\r\n`;
     this.#isChunked = isChunked;
-    if (closes) this._last = true;
+    if (closes) {
+      this._last = true;
+      this.#end.closing();
+    }
     this.statusCode = status;
     this.headersSent = true;
   }
@@ -138,7 +145,7 @@ export class LaneResponse implements Outgoing {
     if (!this.#isChunked) return this.#send(chunk, encoding);
     const length = typeof chunk === 'string' ? Buffer.byteLength(chunk, encoding) : chunk.length;
     // A chunk without bytes would be the last one.
-    if (length === 0) return true;
+    if (length === 0) return this.#send('', 'latin1');
     // What is written in one turn, events mostly, goes out at once.
     this.#corkForThisTurn();
     this.#send(`${length.toString(16)}\r\n`, 'latin1');
@@ -155,9 +162,11 @@ export class LaneResponse implements Outgoing {
     else if (this.#head !== undefined) this.#send('', 'latin1');
     this.writableEnded = true;
     while (socket.writableCorked > 0) socket.uncork();
+    // Of a write that failed, the end of the connection tells.
+    if (socket.errored !== null) return;
     // Nearly always the kernel has taken all of it.
     if (socket.writableLength === 0) this.#finish();
-    else socket.write('', () => this.#finish());
+    else socket.write('', (error) => error == null && this.#finish());
   }
 
   destroy(): void {
@@ -183,10 +192,11 @@ export class LaneResponse implements Outgoing {
 
   /** The client has taken what was written. */
   drained(): void {
+    if (this.writableEnded) return;
     for (const listener of this.#onDrain) listener.call(this);
   }
 
-  /** Its connection is gone, or all is written. */
+  /** Its connection is gone, or it is finished. */
   over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -196,7 +206,7 @@ export class LaneResponse implements Outgoing {
 
   #finish(): void {
     this.writableFinished = true;
-    this.over();
+    this.#end.finished(this);
   }
 
   #send(data: string | Uint8Array, encoding: Encoding): boolean {

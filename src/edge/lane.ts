@@ -5,7 +5,8 @@
  * has read before on this connection, and which is all there, in one piece and with nothing behind it. Everything else
  * goes to the parser, byte by byte as it came. So the lane never decides how a request is to be read: where the parser
  * could read anything else, it is the parser that reads. A connection whose client writes otherwise leaves the lane for
- * good. *Never* answers otherwise than without it: `test/integration/lane.test.ts` holds both against each other.
+ * good. *Never* answers otherwise than without it: `test/integration/lane.test.ts` holds both against each other. Only
+ * what is sent behind a request before its answer is there waits for that: Node begins with it at once.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -25,10 +26,14 @@ export interface LaneOptions {
   readonly bodyBytes: () => number;
   /** Header lines of a response that another may follow. */
   readonly keepAliveLines: string;
+  /** Called when a client has sent more than is read before its answer: it is no longer seen when that client leaves. */
+  readonly onStalled: (socket: Socket) => void;
 }
 
 /** Bytes of further requests that wait for an answer under way; beyond it the client has to. */
 const MAX_WAITING_BYTES = 64 * 1024;
+/** How long a client may go on sending behind its last answer: closed at once, it might lose that. */
+const LINGER_MS = 2_000;
 
 const LANE = Symbol('lane');
 /**
@@ -65,8 +70,9 @@ export function openLane(socket: Socket, options: LaneOptions): void {
  * - `parsing`: the parser has a request, or the beginning of one.
  * - `answering`: the lane has a request.
  * - `off`: the parser has all that comes.
+ * - `closing`: a response has said that nothing follows it.
  */
-type State = 'between' | 'parsing' | 'answering' | 'off';
+type State = 'between' | 'parsing' | 'answering' | 'off' | 'closing';
 
 export class Lane implements LaneEnd {
   readonly socket: Socket;
@@ -85,6 +91,8 @@ export class Lane implements LaneEnd {
   readonly #waiting = new Gather();
   /** The client has sent its last byte, and some before it are waiting. */
   #endWaits = false;
+  /** Bytes behind the last answer were read, and let go by. */
+  #isDropping = false;
 
   constructor(socket: Socket, options: LaneOptions, parser: Parser) {
     this.socket = socket;
@@ -111,18 +119,45 @@ export class Lane implements LaneEnd {
     response.once('close', () => this.#answered(request, response));
   }
 
+  closing(): void {
+    this.#state = 'closing';
+    // Unread, it would reset the connection, and with it what of the answer is still on its way.
+    this.#isDropping = this.#waiting.take().length > 0;
+    if (this.socket.isPaused()) this.socket.resume();
+  }
+
+  finished(response: LaneResponse): void {
+    if (!this.#isDropping) return response.over();
+    // Closed now, with more on its way from the client, the connection would be reset.
+    this.socket.end();
+    setTimeout(() => response.over(), LINGER_MS).unref();
+  }
+
   over(response: LaneResponse): void {
     const { socket } = this;
     this.#response = undefined;
-    this.#state = 'between';
     if ((socket as Carrier)._httpMessage === response) (socket as Carrier)._httpMessage = null;
-    if (socket.destroyed) return;
     if (response._last) socket.destroySoon();
-    else if (this.#waiting.length > 0) this.#goOn();
+    // Not from within the request that is over: what goes wrong with the next is not its fault.
+    else if (this.#waiting.length > 0) process.nextTick(goOn, this);
+    else this.#state = 'between';
+  }
+
+  /** Goes on with what came while the lane was answering. */
+  goOn(): void {
+    this.#state = 'between';
+    if (this.socket.destroyed) return;
+    if (this.socket.isPaused()) this.socket.resume();
+    this.#take(this.#waiting.take());
+    if (this.#endWaits) this.#ended();
   }
 
   #take(bytes: Buffer): void {
     if (this.#state === 'answering') return this.#wait(bytes);
+    if (this.#state === 'closing') {
+      this.#isDropping = true;
+      return;
+    }
     if (this.#state !== 'between' || !this.#serve(bytes)) this.#parse(bytes);
   }
 
@@ -151,8 +186,12 @@ export class Lane implements LaneEnd {
     // Where Node has taken its parser away, what comes is nobody's.
     if ((this.socket as Carrier).parser == null) return;
     this.#parser.take.call(this.socket, bytes);
-    const mostBytes = this.#parsedBytes ?? this.#options.headBytes + this.#options.bodyBytes();
-    if (this.#givenBytes > mostBytes) this.#leave();
+    if (this.#state !== 'off' && this.#givenBytes > this.#mostBytes()) this.#leave();
+  }
+
+  /** More than this in the parser is more than one request, or none that the lane could read. */
+  #mostBytes(): number {
+    return this.#parsedBytes ?? this.#options.headBytes + this.#options.bodyBytes();
   }
 
   /** Notes what the parser is given. */
@@ -180,21 +219,21 @@ export class Lane implements LaneEnd {
 
   #wait(bytes: Buffer): void {
     this.#waiting.append(bytes, MAX_WAITING_BYTES);
-    if (this.#waiting.length > MAX_WAITING_BYTES) this.socket.pause();
-  }
-
-  /** Goes on with what came while the lane was answering. */
-  #goOn(): void {
-    const bytes = this.#waiting.take();
-    if (this.socket.isPaused()) this.socket.resume();
-    this.#take(bytes);
-    if (this.#endWaits) this.#ended();
+    if (this.#waiting.length <= MAX_WAITING_BYTES || this.socket.isPaused()) return;
+    this.socket.pause();
+    this.#options.onStalled(this.socket);
   }
 
   #ended(): void {
+    // It was finished, and only waited for what its client would still send.
+    if (this.#response?.writableFinished === true) this.#response.over();
     this.#endWaits = this.#waiting.length > 0;
     if (!this.#endWaits && (this.socket as Carrier).parser != null) this.#parser.end.call(this.socket);
   }
+}
+
+function goOn(lane: Lane): void {
+  lane.goOn();
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {

@@ -9,7 +9,7 @@ import { SCAN_BYTES } from '../protocol/classify.ts';
 import { METHOD_NOT_ALLOWED } from '../protocol/errors.ts';
 import { SESSION_HEADER } from '../protocol/legacy.ts';
 import { createEndpoint } from './endpoint.ts';
-import { onClientEnd } from './half-close.ts';
+import { lookWhetherGone, onClientEnd } from './half-close.ts';
 import { LeanRequest } from './incoming.ts';
 import { type LaneOptions, laneOn, openLane } from './lane.ts';
 import { type EdgeContext, liveOn } from './live.ts';
@@ -33,6 +33,7 @@ export function createMcpServer({ limits }: ListenConfig, context: EdgeContext):
     bodyBytes: () =>
       Math.min(SCAN_BYTES, context.limits.bodyBytes, context.limits.streamedBodyBytes ?? SCAN_BYTES),
     keepAliveLines: `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TIMEOUT_MS / 1000}\r\n`,
+    onStalled: (socket) => lookWhetherGone(context, socket),
   };
   const app = fastify({
     logger: false,

@@ -28,7 +28,7 @@ export interface Incoming {
   removeListener(event: string, listener: (...args: never[]) => void): unknown;
 }
 
-/** A response, as in Node's `ServerResponse`. Emits `close` once, and `drain`. */
+/** A response, as in Node's `ServerResponse`. Emits `close` once, which may be within `end()`; and `drain`. */
 export interface Outgoing {
   /** Null while the response of an earlier request has the connection, and when it is over. */
   readonly socket: { uncork(): void } | null;

@@ -75,6 +75,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'aggregate/tell MAX_BYTES': 'answer to a completion, to a discover',
   'aggregate/walk MERGED_PAGE_BYTES': 'merged page',
   'auth/forward FORWARDED_PRIVATE_MS': "private hit where the caller's token is forwarded",
+  'edge/lane LINGER_MS': 'sending on after the answer, after a refusal of what is no HTTP',
   'edge/lane MAX_WAITING_BYTES': 'further requests on a connection whose answer is under way',
   'cache/generations MARKS_MAX': 'keys whose last answer, whose invalidation is remembered',
   'cache/inflight PATIENCE_MS': "waiting for another context's request",

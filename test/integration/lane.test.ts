@@ -52,7 +52,9 @@ async function warm(like = request()): Promise<Wire> {
   return wire;
 }
 
-/** Waits for an answer behind `from` chars. @returns its bytes, a char a byte */
+const INTERIM = 'HTTP/1.1 100 Continue\r\n\r\n';
+
+/** Waits for an answer behind `from` chars. @returns its bytes, a char a byte; no interim ones */
 async function wholeAnswer(wire: Wire, from = 0): Promise<string> {
   let end = 0;
   await until(
@@ -67,7 +69,7 @@ async function wholeAnswer(wire: Wire, from = 0): Promise<string> {
     },
     `an answer in ${JSON.stringify(wire.text.slice(from))}`,
   );
-  return wire.text.slice(from);
+  return wire.text.slice(from).replaceAll(INTERIM, '');
 }
 
 /** A promise that somebody else settles. */
@@ -283,6 +285,59 @@ describe('requests behind one that the lane has', () => {
   });
 });
 
+describe('a client that sends more behind a request than is read', () => {
+  /** A request that goes on and on. */
+  const flood = (): string => head({ 'Content-Length': 900_000 }) + 'x'.repeat(400_000);
+
+  test('and leaves ends its work', async () => {
+    const wire = await warm();
+    let isEnded = false;
+    handler = (_, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          isEnded = true;
+          reject(signal.reason as Error);
+        });
+      });
+    wire.send(request());
+    await sleep(20);
+    wire.send(flood());
+    await sleep(50);
+    wire.close();
+    await until(() => isEnded, 'the abort', 4_000);
+  });
+
+  test('gets all of its answer when that is the last one', async () => {
+    const own = await openEdge(async (inbound, exchange) => handler(inbound, exchange));
+    handler = () => answer();
+    const wire = await Wire.open(own.port, request());
+    wires.push(wire);
+    await wholeAnswer(wire);
+    const from = wire.text.length;
+    const ready = gate();
+    const tail = [Buffer.alloc(1_500_000, 'a')];
+    handler = async () => {
+      await ready.opened;
+      return { kind: 'answer', status: 200, head: '{', tail, headers: {} };
+    };
+    wire.send(request());
+    await sleep(20);
+    wire.send(flood());
+    await sleep(50);
+    const drained = own.edge.drain();
+    wire.socket.pause();
+    ready.open();
+    await sleep(300);
+    wire.socket.resume();
+    const text = await wholeAnswer(wire, from);
+    assert.match(text.slice(0, 200), /^HTTP\/1\.1 200 OK\r\n.*\r\nConnection: close\r\n/s);
+    assert.equal(text.length - text.indexOf('\r\n\r\n') - 4, 1_500_001);
+    wire.close();
+    assert.deepEqual(await drained, { cutOff: 0 });
+    assert.equal(own.access.at(-1)?.error, undefined);
+  });
+});
+
 describe('what is not plain goes to the parser', () => {
   const cases: readonly [name: string, sent: readonly string[], answers: number][] = [
     ['two requests in one piece', [request() + request()], 2],
@@ -399,7 +454,7 @@ describe('a reply that does not keep to its form', () => {
       };
       wire.send(request());
       wire.socket.end();
-      const text = (await wire.end()).slice(from).replaceAll('HTTP/1.1 100 Continue\r\n\r\n', '');
+      const text = (await wire.end()).slice(from).replaceAll(INTERIM, '');
       assert.match(text, /^HTTP\/1\.1 200 OK\r\n.*\r\nConnection: keep-alive\r\n.*"ok":true/s);
     });
   }
@@ -497,6 +552,7 @@ test('a drain finishes what the lane has, says so, and closes what is idle', asy
   // Not at the end of the drain, when all is cut.
   assert.equal(busier.text.length, from);
   assert.equal(parsedCount, 0);
+  busier.socket.end();
   assert.match(text, /^HTTP\/1\.1 200 OK\r\n.*Connection: close\r\n.*"ok":true/s);
   assert.match((await busier.end()).slice(from), /"ok":true/);
   assert.deepEqual(await drained, { cutOff: 0 });
@@ -515,6 +571,7 @@ test('a connection that is quiet under an answer is not idle; behind it, it is',
       headBytes: 1_000,
       bodyBytes: () => 1_000,
       keepAliveLines: '',
+      onStalled: () => {},
     }),
   );
   server.on('request', (request, response) => laneOn(request.socket)?.parsed(request as never, response));
