@@ -1,8 +1,8 @@
 /**
  * The path of a POST through the edge: head → body → request path → reply. GET and DELETE of older clients go the same.
  *
- * Node's own request (leaner: `incoming.ts`) and response are all there is: of Fastify's lifecycle a POST to an MCP
- * endpoint needs nothing, and a cache hit would pay for all of it.
+ * Node's own request (leaner: `incoming.ts`) and response, or those of the fast lane (`lane.ts`), are all there is: of
+ * Fastify's lifecycle a POST to an MCP endpoint needs nothing, and a cache hit would pay for all of it.
  */
 import { bodyPlan, readableId, SCAN_BYTES } from '../protocol/classify.ts';
 import { INTERNAL_ERROR, OVERLOADED, refusal } from '../protocol/errors.ts';
