@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { laneOn, openLane } from '../../src/edge/lane.ts';
 import { refusal } from '../../src/protocol/errors.ts';
-import type { Exchange, Inbound, Reply } from '../../src/protocol/exchange.ts';
+import type { Exchange, Feed, Inbound, Outlet, Reply } from '../../src/protocol/exchange.ts';
 import { Random } from '../fuzz/random.ts';
 import { answer, head, listenReply, openEdge, request, type TestEdge, Wire } from '../support/edge-kit.ts';
 import { until } from '../support/mcp.ts';
@@ -443,6 +443,50 @@ describe('a reply that does not keep to its form', () => {
       await sleep(50);
       assert.equal(wire.text.slice(from), text);
       assert.doesNotMatch(text, /late/);
+    });
+
+    test(`by the ${way}: who tells is not asked for more behind the end`, async () => {
+      const wire = await ready();
+      const from = wire.text.length;
+      let outlet: Outlet | undefined;
+      let isEnded = false;
+      let askedCount = 0;
+      const feed: Partial<Feed> = {
+        start: (to) => {
+          outlet = to;
+        },
+        drained: () => {
+          if (isEnded) askedCount++;
+        },
+      };
+      handler = () => listenReply(feed);
+      wire.socket.pause();
+      wire.send(request());
+      await until(() => outlet !== undefined, 'the listen');
+      outlet?.write(`"${'x'.repeat(8 * 1024 * 1024)}"`);
+      await sleep(30);
+      outlet?.end();
+      isEnded = true;
+      wire.socket.resume();
+      await wholeAnswer(wire, from);
+      await sleep(50);
+      assert.equal(askedCount, 0);
+    });
+
+    test(`by the ${way}: an answer that the connection does not take is none`, async () => {
+      const wire = await ready();
+      let begun = 0;
+      handler = () => {
+        begun++;
+        // Both ends are in this process: the server has not heard of it when it writes.
+        wire.socket.resetAndDestroy();
+        return answer();
+      };
+      const known = edge.access.length;
+      wire.send(request());
+      await until(() => edge.access.length > known, 'the access line');
+      assert.equal(edge.access.at(-1)?.error, 'client_gone');
+      assert.equal(begun, 1);
     });
 
     test(`by the ${way}: to a client that sends no more, the same head`, async () => {
